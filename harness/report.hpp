@@ -1,0 +1,110 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/image.hpp"
+#include "harness/machine.hpp"
+#include "harness/subject.hpp"
+
+namespace bitwitness {
+
+enum class Verdict : std::uint8_t {
+  agree,       ///< every value ran, was compared, and agreed
+  differ,      ///< a difference, or a value without a result
+  incomplete,  ///< interrupted; what ran agreed
+  vacuous      ///< nothing was compared
+};
+
+std::string_view to_string(Verdict verdict);
+
+/// A value on which reference and subject differ, with both sides' words.
+struct Difference {
+  std::vector<std::byte> value;
+  std::vector<std::uint32_t> reference;
+  std::vector<std::uint32_t> subject;
+};
+
+/// A value that gave no result.
+struct Failure {
+  std::vector<std::byte> value;
+  OutcomeKind kind = OutcomeKind::faulted;
+  std::uint64_t address = 0;
+  std::string instruction;
+  std::string reason;
+};
+
+/// Every value of a run falls into exactly one of agreed … unwritten; those are `run`. `not_run` is what an interruption left.
+struct Counts {
+  std::uint64_t run = 0;
+  std::uint64_t agreed = 0;
+  std::uint64_t differed = 0;
+  std::uint64_t faulted = 0;
+  std::uint64_t out_of_budget = 0;
+  std::uint64_t unwritten = 0;
+  std::uint64_t not_run = 0;
+};
+
+/// How far the results of a sample of values stand on their own.
+struct Isolation {
+  std::uint64_t sampled = 0;           ///< values run again, alone, from a fresh image
+  std::uint64_t unstable = 0;          ///< of those, how many gave other words than in the batch
+  std::vector<std::byte> first_value;  ///< the smallest unstable one
+};
+
+/// One routine in one environment against one decoder.
+struct RunReport {
+  std::string routine;
+  std::uint64_t address = 0;
+  std::string signature;
+  std::string routine_sha256;
+  std::string decoder;
+  std::string witness;
+  Environment environment;
+  std::vector<std::string> sources;
+  std::string shard;  ///< "I/N", empty when whole
+  std::uint64_t distinct = 0;
+  Counts counts;
+  std::string digest;                     ///< SHA-256 over values, outcomes and reference words, whatever the thread count
+  std::vector<std::string> word_names;    ///< one per output word
+  WordKind word_kind = WordKind::f32;
+  std::vector<std::uint64_t> differing;   ///< per output word, how many values differ in it
+  std::uint64_t max_ulp = 0;              ///< largest ulp distance of any word
+  std::vector<Difference> differences;    ///< the smallest `limit` ones
+  std::vector<Failure> failures;          ///< the smallest `limit` ones
+  Isolation isolation;
+  std::vector<std::string> notes;
+
+  [[nodiscard]] Verdict verdict() const;
+};
+
+/// What `verify` found: versioned, without wall-clock time, so that equal runs give equal bytes.
+struct Report {
+  std::string image_name;
+  std::string image_path;  ///< as given; used for the commands that repeat a value, not in JSON
+  std::string image_sha256;
+  ImageFormat image_format = ImageFormat::pe32;
+  bool stand_in = false;
+  std::vector<std::string> notes;  ///< about the image and the target: anchors that do not hold
+  std::vector<RunReport> runs;
+
+  /// The worst of the runs' verdicts: differ, incomplete, vacuous (also when there is no run), agree.
+  [[nodiscard]] Verdict verdict() const;
+};
+
+/// ulp distance between two binary32 bit patterns, on the line of ordered floats where -0 and +0 are neighbours (distance
+/// 1); NaN against anything else is the largest value, equal bits are 0.
+std::uint64_t ulp_distance(std::uint32_t a, std::uint32_t b);
+
+/// Writes JSON "bitwitness-report/1", two-space indented, with a final newline.
+std::string to_json(const Report& report);
+
+/// Writes JUnit XML: one test case per routine and environment.
+std::string to_junit(const Report& report);
+
+/// Writes the text a person reads. The first line says when the image is a stand-in.
+std::string to_text(const Report& report);
+
+}  // namespace bitwitness

@@ -1,0 +1,68 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/subject.hpp"
+
+namespace bitwitness {
+
+/// Which part of the sorted distinct values to take: the index-th of count contiguous ranges of nearly equal size.
+struct Shard {
+  std::uint64_t index = 1;  ///< 1 … count
+  std::uint64_t count = 1;
+};
+
+/// Parses "I/N". Throws Error.
+Shard parse_shard(std::string_view text);
+
+/// Most values that `all` enumerates; beyond it the request is refused with an estimate of the time.
+inline constexpr std::uint64_t max_enumerated = std::uint64_t{1} << 34;
+
+/// Distinct packed values, sorted as little-endian integers. Immutable; `read` may be called from several threads.
+class ValueSet {
+ public:
+  /// Builds the union of sources for packed values of that size and those fields (which cover every bit, in rising order).
+  ///
+  ///   hex:BYTES      one value, hex digits in memory order; blanks are ignored
+  ///   file:PATH      one value a line in the same form; `#` starts a comment
+  ///   special        every field at 0, 1, middle - 1, middle, middle + 1, maximum - 1, maximum, crossed (bounded)
+  ///   fields         each field swept whole while the others stand at 0, middle and maximum
+  ///   random:N[:S]   N values of an own generator with seed S
+  ///   all            every value
+  ///
+  /// No source means `special`, `fields` and `random:1000000`. Throws Error for a malformed source (with the file's line), a
+  /// value of another width, an unreadable file, and `all` over more than max_enumerated values.
+  static ValueSet build(std::size_t packed_size, std::span<const BitField> fields, std::span<const std::string> sources,
+                        Shard shard = {});
+
+  [[nodiscard]] std::size_t packed_size() const;
+  [[nodiscard]] std::uint64_t size() const;  ///< number of values in this shard
+
+  /// Copies values `first`, `first + 1`, … into `out`, whose size is a multiple of packed_size.
+  void read(std::uint64_t first, std::span<std::byte> out) const;
+
+  /// The sources, with what they left open filled in, e.g. "random:1000000:1".
+  [[nodiscard]] std::span<const std::string> sources() const;
+
+  ValueSet(ValueSet&&) noexcept;
+  ValueSet& operator=(ValueSet&&) noexcept;
+  ~ValueSet();
+
+ private:
+  struct Impl;
+  explicit ValueSet(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Prints packed bytes in memory order, separated by blanks: "34 12 78".
+std::string to_hex(std::span<const std::byte> bytes);
+
+/// Reads hex digits in memory order; blanks are ignored. Throws Error for other characters and half bytes.
+std::vector<std::byte> parse_hex(std::string_view text);
+
+}  // namespace bitwitness
