@@ -16,8 +16,8 @@ enum class ImageFormat { pe32, pe32_plus };
 /// Returns "pe32" or "pe32+", as reports spell it.
 std::string_view to_string(ImageFormat format);
 
-/// One mapped range of an image: the headers or a section, zero-filled to its virtual size and with relocations applied.
-/// Ranges start on a page boundary, are a whole number of pages long, and never overlap.
+/// One mapped range of an image: the headers or a section, zero-filled to its virtual size and with relocations
+/// applied. Ranges start on a page boundary, are a whole number of pages long, and never overlap.
 struct Segment {
   std::string name;
   std::uint64_t address = 0;         ///< virtual address of the first byte
@@ -48,8 +48,8 @@ struct ImageOptions {
 /// A loaded PE32 or PE32+ executable. Immutable and safe to read from several threads.
 class Image {
  public:
-  /// Loads a file. Throws Error, naming the file and the offset or address, when it is not a PE for x86 or x86-64, is cut
-  /// short, has overlapping or absurd sections, holds only .NET code, or cannot be moved to the base asked for.
+  /// Loads a file. Throws Error, naming the file and the offset or address, when it is not a PE for x86 or x86-64, is
+  /// cut short, has overlapping or absurd sections, holds only .NET code, or cannot be moved to the base asked for.
   static Image load(const std::filesystem::path& path, const ImageOptions& options = {});
 
   Image(Image&&) noexcept;
@@ -67,6 +67,9 @@ class Image {
   [[nodiscard]] std::span<const NamedAddress> exports() const;  ///< by name
   [[nodiscard]] std::span<const NamedAddress> symbols() const;  ///< COFF functions and data with a section, by name
   [[nodiscard]] std::span<const Import> imports() const;
+
+  /// What is odd about the file and did not stop it from being loaded, one sentence each: a damaged export table, …
+  [[nodiscard]] std::span<const std::string> notes() const;
 
   /// Tells whether the file carries the marker of this project's stand-in executables.
   [[nodiscard]] bool is_stand_in() const;

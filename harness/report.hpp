@@ -1,13 +1,13 @@
 #pragma once
+#include "harness/image.hpp"
+#include "harness/machine.hpp"
+#include "harness/subject.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "harness/image.hpp"
-#include "harness/machine.hpp"
-#include "harness/subject.hpp"
 
 namespace bitwitness {
 
@@ -36,7 +36,8 @@ struct Failure {
   std::string reason;
 };
 
-/// Every value of a run falls into exactly one of agreed … unwritten; those are `run`. `not_run` is what an interruption left.
+/// Every value of a run falls into exactly one of agreed … unwritten; those are `run`. `not_run` is what an
+/// interruption left.
 struct Counts {
   std::uint64_t run = 0;
   std::uint64_t agreed = 0;
@@ -67,44 +68,61 @@ struct RunReport {
   std::string shard;  ///< "I/N", empty when whole
   std::uint64_t distinct = 0;
   Counts counts;
-  std::string digest;                     ///< SHA-256 over values, outcomes and reference words, whatever the thread count
-  std::vector<std::string> word_names;    ///< one per output word
+  std::string digest;  ///< SHA-256 over values, outcomes and reference words, whatever the thread count
+  std::vector<std::string> word_names;  ///< one per output word
   WordKind word_kind = WordKind::f32;
-  std::vector<std::uint64_t> differing;   ///< per output word, how many values differ in it
-  std::uint64_t max_ulp = 0;              ///< largest ulp distance of any word
-  std::vector<Difference> differences;    ///< the smallest `limit` ones
-  std::vector<Failure> failures;          ///< the smallest `limit` ones
+  std::vector<std::uint64_t> differing;  ///< per output word, how many values differ in it
+  std::uint64_t max_ulp = 0;             ///< largest ulp distance of any word
+  std::vector<Difference> differences;   ///< the smallest `limit` ones
+  std::vector<Failure> failures;         ///< the smallest `limit` ones
   Isolation isolation;
   std::vector<std::string> notes;
 
   [[nodiscard]] Verdict verdict() const;
 };
 
+/// What a report was made with. A field that is empty is left empty.
+struct Engine {
+  std::string unicorn;   ///< version of the emulator
+  std::string capstone;  ///< version of the disassembler
+  std::string lief;      ///< version of the executable reader
+  std::string cpu;       ///< brand string of the host's processor
+};
+
 /// What `verify` found: versioned, without wall-clock time, so that equal runs give equal bytes.
 struct Report {
+  std::string tool_version;
+  Engine engine;
   std::string image_name;
   std::string image_path;  ///< as given; used for the commands that repeat a value, not in JSON
+  /// Further arguments that those commands need, e.g. {"--base", "0x500000"}.
+  std::vector<std::string> repeat_options;
   std::string image_sha256;
   ImageFormat image_format = ImageFormat::pe32;
   bool stand_in = false;
   std::vector<std::string> notes;  ///< about the image and the target: anchors that do not hold
   std::vector<RunReport> runs;
 
-  /// The worst of the runs' verdicts: differ, incomplete, vacuous (also when there is no run), agree.
+  /// The worst of the runs' verdicts: differ, incomplete, vacuous (also when there is no run), agree. An interruption
+  /// that left a whole run undone is incomplete, not vacuous, as long as something ran.
   [[nodiscard]] Verdict verdict() const;
 };
 
-/// ulp distance between two binary32 bit patterns, on the line of ordered floats where -0 and +0 are neighbours (distance
-/// 1); NaN against anything else is the largest value, equal bits are 0.
-std::uint64_t ulp_distance(std::uint32_t a, std::uint32_t b);
+/// Returns the ulp distance between two binary32 bit patterns, on the line of ordered floats where -0 and +0 are
+/// neighbours (distance 1); NaN against anything else is the largest value, equal bits are 0. Between integer words:
+/// their difference.
+std::uint64_t ulp_distance(std::uint32_t a, std::uint32_t b, WordKind kind = WordKind::f32);
 
-/// Writes JSON "bitwitness-report/1", two-space indented, with a final newline.
+/// Writes JSON "bitwitness-report/1", two-space indented, with a final newline. A distance that is the largest value (a
+/// NaN) is null; bytes that are not UTF-8 are replaced; of absolute paths in the sources only the file name is kept.
 std::string to_json(const Report& report);
 
-/// Writes JUnit XML: one test case per routine and environment.
+/// Writes JUnit XML: one test case per routine and environment, with a failure when something differs and an error when
+/// it was interrupted or compared nothing. A report without runs is one test case with an error.
 std::string to_junit(const Report& report);
 
-/// Writes the text a person reads. The first line says when the image is a stand-in.
+/// Writes the text a person reads: the image (and whether it is a stand-in), each run's counts, differences, failures
+/// and notes, and the verdict as the last line. Each difference ends with a command that repeats just that value.
 std::string to_text(const Report& report);
 
 }  // namespace bitwitness

@@ -44,7 +44,7 @@ enum class Role : std::uint8_t {
 struct Argument {
   Role role = Role::in;
   Type type;
-  std::uint64_t literal = 0;  ///< bits of a constant
+  std::uint64_t literal = 0;  ///< bits of a constant, zero-extended from its type's width
   std::optional<Register> place;
   bool operator==(const Argument&) const = default;
 };
@@ -79,6 +79,9 @@ inline constexpr std::size_t max_arguments = 16;
 ///   convention := cdecl | stdcall | thiscall | fastcall | win64 | auto
 ///   argument   := ("in" | "out" | "inout") type ["@" register] | "value" type ["@" register] | type "=" literal ["@" register]
 ///   result     := (f32 | f64 | u32 | u64) ["@" register]
+///   literal    := decimal or 0x… integer; of an f32 or f64 a decimal number, or 0x… for its bits
+///
+/// `auto` has no arguments and stands alone. Nothing else may lack packed input or output, or name a register twice.
 Signature parse_signature(std::string_view text);
 
 /// Prints a signature so that parse_signature gives it back.

@@ -16,7 +16,7 @@ struct TargetRoutine {
   std::string name;
   std::string at;                      ///< location text for Image::resolve
   std::string decoder;                 ///< registry name of its native decoder
-  std::optional<Signature> signature;  ///< absent or "auto" when nobody has written it down
+  std::optional<Signature> signature;  ///< absent when the file has none or says "auto": nobody has written it down
   std::string note;
 };
 

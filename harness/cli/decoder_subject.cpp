@@ -1,0 +1,43 @@
+#include "harness/cli/decoder_subject.hpp"
+
+#include "harness/error.hpp"
+
+#include <fmt/format.h>
+
+namespace bitwitness::cli {
+
+WordKind word_kind_of(const decoders::Decoder& decoder) {
+  switch (decoder.word) {
+    case decoders::Word::i32:
+      return WordKind::i32;
+    case decoders::Word::u32:
+      return WordKind::u32;
+    case decoders::Word::f32:
+      break;
+  }
+  return WordKind::f32;
+}
+
+Subject subject_of(const decoders::Decoder& decoder) {
+  Subject subject;
+  subject.name = decoder.name;
+  subject.packed_size = decoder.packed_size;
+  subject.word_names.assign(decoder.word_names.begin(), decoder.word_names.end());
+  for (const decoders::Field& field : decoder.fields) {
+    subject.fields.push_back({std::string(field.name), field.offset, field.width});
+  }
+  subject.word_kind = word_kind_of(decoder);
+  subject.decode = decoder.decode;
+  return subject;
+}
+
+const decoders::Decoder& require_decoder(std::string_view name) {
+  if (const decoders::Decoder* decoder = decoders::find_decoder(name)) return *decoder;
+  std::string names;
+  for (const decoders::Decoder& decoder : decoders::registry()) {
+    names += (names.empty() ? "" : ", ") + std::string(decoder.name);
+  }
+  throw Error(fmt::format("no decoder is named '{}'; there are: {}", name, names));
+}
+
+}  // namespace bitwitness::cli

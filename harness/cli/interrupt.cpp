@@ -1,0 +1,48 @@
+#include "harness/cli/interrupt.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+
+namespace bitwitness::cli {
+
+namespace {
+
+constexpr std::array signals = {SIGINT, SIGTERM};
+constexpr auto poll_interval = std::chrono::milliseconds(20);
+
+std::atomic<bool> signalled = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
+
+extern "C" void note_signal(int) {
+  signalled.store(true);
+  for (const int number : signals) std::signal(number, SIG_DFL);
+}
+
+}  // namespace
+
+InterruptWatch::InterruptWatch() {
+  signalled.store(false);
+  for (const int number : signals) {
+    // A shell starts background jobs with interrupts ignored: that stays so.
+    if (std::signal(number, note_signal) == SIG_IGN) std::signal(number, SIG_IGN);
+  }
+  poll_ = std::jthread([this](const std::stop_token& end) {
+    while (!end.stop_requested()) {
+      if (signalled.load()) {
+        stop_.request_stop();
+        return;
+      }
+      std::this_thread::sleep_for(poll_interval);
+    }
+  });
+}
+
+InterruptWatch::~InterruptWatch() {
+  for (const int number : signals) {
+    if (std::signal(number, SIG_DFL) == SIG_IGN) std::signal(number, SIG_IGN);
+  }
+}
+
+}  // namespace bitwitness::cli

@@ -1,0 +1,66 @@
+#include "harness/cli/command.hpp"
+#include "harness/cli/exit_code.hpp"
+#include "harness/cli/output.hpp"
+#include "harness/error.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+namespace {
+
+using namespace bitwitness;
+
+constexpr auto commands = {cli::add_verify_command, cli::add_decode_command, cli::add_list_command};
+
+constexpr const char* footer =
+    "Exit status: 0 every value agreed; 1 a difference, a value without a result, or an interruption;\n"
+    "2 bad input or usage, named in one line; 3 nothing was compared.";
+
+int run_program(int argc, char** argv) {
+  CLI::App program(
+      "Runs an executable's own unpack routine on packed values and compares it bit for bit with a decoder.",
+      "bitwitness");
+  program.set_version_flag("--version", std::string("bitwitness ") + BITWITNESS_VERSION);
+  program.require_subcommand(0, 1);
+  program.footer(footer);
+  std::vector<cli::Command> added;
+  for (const auto add : commands) added.push_back(add(program));
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    cli::write_standard_output(program.help());
+    return cli::exit_agreed;
+  } catch (const CLI::CallForVersion& version) {
+    cli::write_standard_output(version.what() + std::string("\n"));
+    return cli::exit_agreed;
+  } catch (const CLI::ParseError& error) {
+    throw Error(error.what() + std::string(" (see --help)"));
+  }
+  const auto chosen =
+      std::find_if(added.begin(), added.end(), [](const cli::Command& command) { return command.parser->parsed(); });
+  if (chosen != added.end()) return chosen->run();
+  std::string names;
+  for (const cli::Command& command : added) names += (names.empty() ? "" : ", ") + command.parser->get_name();
+  throw Error("a command is required: " + names + " (see --help)");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+#ifdef SIGPIPE
+  // A reader that goes away is an error of writing, which is reported, not a death.
+  std::signal(SIGPIPE, SIG_IGN);
+#endif
+  try {
+    return run_program(argc, argv);
+  } catch (const std::bad_alloc&) {
+    cli::complain("out of memory");
+  } catch (const std::exception& error) {
+    cli::complain(error.what());
+  }
+  return cli::exit_refused;
+}

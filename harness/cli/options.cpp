@@ -1,0 +1,176 @@
+#include "harness/cli/options.hpp"
+
+#include "harness/cli/output.hpp"
+#include "harness/error.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <limits>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace bitwitness::cli {
+
+namespace {
+
+constexpr unsigned most_jobs = 1024;  // far above any machine; a typing error should not start a million threads
+constexpr std::uint64_t most_listed = 1'000'000;
+
+std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::uint16_t parse_fpcw(const std::string& text) {
+  const auto fpcw = static_cast<std::uint16_t>(parse_hex_number("--fpcw", text, 0xffff));
+  if ((fpcw >> 8 & 3) == 1) {
+    throw Error(fmt::format("--fpcw {}: precision control 01 is reserved (00 is 24 bits, 10 is 53, 11 is 64)", text));
+  }
+  return fpcw;
+}
+
+/// Bits 16 to 31 are reserved: a processor faults when they are loaded.
+std::uint32_t parse_mxcsr(const std::string& text) {
+  return static_cast<std::uint32_t>(parse_hex_number("--mxcsr", text, 0xffff));
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (std::filesystem::equivalent(a, b, error)) return true;
+  return std::filesystem::absolute(a, error).lexically_normal() ==
+         std::filesystem::absolute(b, error).lexically_normal();
+}
+
+}  // namespace
+
+void add_options(CLI::App& command, ImageArguments& arguments) {
+  command
+      .add_option("--image", arguments.image, "PE executable or DLL (default: the stand-in built with this program)")
+      ->type_name("FILE");
+  command.add_option("--base", arguments.base, "load it at this address instead of its own")->type_name("HEX");
+}
+
+void add_options(CLI::App& command, RoutineArguments& arguments) {
+  const auto target =
+      command.add_option("--target", arguments.target, "what is known of the executable (default: sws)")
+          ->type_name("NAME|FILE");
+  const auto routine =
+      command.add_option("--routine", arguments.routines, "routines of the target (default: all)")->type_name("NAME");
+  const auto ignore =
+      command.add_flag("--ignore-anchors", arguments.ignore_anchors, "go on when a required anchor does not hold");
+  command.add_option("--at", arguments.at, "0x…, rva:0x…, export:NAME or symbol:NAME, instead of a target's routines")
+      ->type_name("LOCATION")
+      ->excludes(target)
+      ->excludes(routine)
+      ->excludes(ignore);
+  command
+      .add_option("--signature", arguments.signatures,
+                  "what a routine takes and gives, e.g. 'cdecl(in u8[6], out f32[4])'; NAME=TEXT for one routine")
+      ->type_name("[NAME=]TEXT")
+      ->allow_extra_args(false);
+  command.add_option("--decoder", arguments.decoder, "native decoder (see: list decoders)")->type_name("NAME");
+}
+
+void add_options(CLI::App& command, ValueArguments& arguments) {
+  command
+      .add_option(
+          "--values", arguments.sources,
+          "hex:BYTES, file:PATH, special, fields, random:N[:SEED], all (default: special fields random:1000000)")
+      ->type_name("SOURCE");
+  command.add_option("--shard", arguments.shard, "take the I-th of N parts of the values")->type_name("I/N");
+}
+
+void add_options(CLI::App& command, EnvironmentArguments& arguments) {
+  command.add_option("--fpcw", arguments.fpcw, "x87 control words (default: 027f)")->type_name("HEX");
+  command.add_option("--mxcsr", arguments.mxcsr, "SSE control words (default: 1f80)")->type_name("HEX");
+}
+
+void add_options(CLI::App& command, RunArguments& arguments) {
+  command.add_option("--witness", arguments.witness, "what executes the routine (default: unicorn)")
+      ->type_name("unicorn");
+  command.add_option("--jobs", arguments.jobs, "threads (default: one per processor)")->type_name("N");
+  command.add_option("--limit", arguments.limit, "differences and failures to list (default: 20)")->type_name("N");
+  command.add_option("--budget", arguments.budget, "instructions one value may execute (default: 1000000)")
+      ->type_name("N");
+}
+
+void add_options(CLI::App& command, OutputArguments& arguments) {
+  command.add_option("--json", arguments.json, "write the report as JSON; - is standard output")->type_name("FILE");
+  command.add_option("--junit", arguments.junit, "write the report as JUnit XML; - is standard output")
+      ->type_name("FILE");
+  command.add_option("--timings", arguments.timings, "write how long each run took, as JSON")->type_name("FILE");
+}
+
+std::uint64_t parse_count(std::string_view option, std::string_view text, std::uint64_t least, std::uint64_t most) {
+  const auto value = parse_number(text, 10);
+  if (value && *value >= least && *value <= most) return *value;
+  throw Error(fmt::format("{} {}: expected a number from {} to {}", option, text, least, most));
+}
+
+std::uint64_t parse_hex_number(std::string_view option, std::string_view text, std::uint64_t most) {
+  const bool prefixed = text.starts_with("0x") || text.starts_with("0X");
+  const auto value = parse_number(prefixed ? text.substr(2) : text, 16);
+  if (value && *value <= most) return *value;
+  throw Error(fmt::format("{} {}: expected hex digits, at most {:x}", option, text, most));
+}
+
+std::vector<Environment> parse_environments(const EnvironmentArguments& arguments) {
+  std::vector<Environment> with_fpcw;
+  for (const std::string& text : arguments.fpcw) with_fpcw.push_back({.fpcw = parse_fpcw(text)});
+  if (with_fpcw.empty()) with_fpcw.emplace_back();
+  std::vector<Environment> all;
+  const auto add = [&all](const Environment& environment) {
+    if (std::find(all.begin(), all.end(), environment) == all.end()) all.push_back(environment);
+  };
+  for (Environment environment : with_fpcw) {
+    if (arguments.mxcsr.empty()) add(environment);
+    for (const std::string& text : arguments.mxcsr) {
+      environment.mxcsr = parse_mxcsr(text);
+      add(environment);
+    }
+  }
+  return all;
+}
+
+RunSettings parse_run(const RunArguments& arguments) {
+  if (arguments.witness != "unicorn") {
+    throw Error(fmt::format("--witness {}: unknown; the witness of this version is unicorn", arguments.witness));
+  }
+  RunSettings settings;
+  settings.jobs = std::clamp(std::thread::hardware_concurrency(), 1U, most_jobs);
+  if (arguments.jobs) settings.jobs = static_cast<unsigned>(parse_count("--jobs", *arguments.jobs, 1, most_jobs));
+  if (arguments.limit) settings.limit = parse_count("--limit", *arguments.limit, 0, most_listed);
+  if (arguments.budget) {
+    settings.budget = parse_count("--budget", *arguments.budget, 1, std::numeric_limits<std::int64_t>::max());
+  }
+  return settings;
+}
+
+void check_outputs(const OutputArguments& arguments, const std::string& image_path) {
+  struct Output {
+    std::string_view option;
+    const std::string& path;
+  };
+  std::vector<Output> outputs;
+  if (arguments.json) outputs.push_back({"--json", *arguments.json});
+  if (arguments.junit) outputs.push_back({"--junit", *arguments.junit});
+  if (arguments.timings) outputs.push_back({"--timings", *arguments.timings});
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [option, path] = outputs[i];
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool both_standard_output = path == "-" && outputs[j].path == "-";
+      if (both_standard_output || (path != "-" && outputs[j].path != "-" && same_file(path, outputs[j].path))) {
+        throw Error(fmt::format("{} and {} both go to {}", outputs[j].option, option, path));
+      }
+    }
+    if (path == "-") continue;
+    if (same_file(path, image_path)) throw Error(fmt::format("{} {}: would overwrite the image", option, path));
+    require_writable(option, path);
+  }
+}
+
+}  // namespace bitwitness::cli

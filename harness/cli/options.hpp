@@ -1,0 +1,88 @@
+#pragma once
+#include "harness/machine.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+// The options that several commands take, as given on the command line. Each group is added to a command with
+// add_options and then read by the function that the group names.
+
+namespace bitwitness::cli {
+
+/// Which executable. Read by load_image (selection.hpp).
+struct ImageArguments {
+  std::optional<std::string> image;
+  std::optional<std::string> base;
+};
+
+/// Which routines of it, and against what. Read by select_routines (selection.hpp).
+struct RoutineArguments {
+  std::optional<std::string> target;
+  std::vector<std::string> routines;
+  std::optional<std::string> at;
+  std::vector<std::string> signatures;
+  std::optional<std::string> decoder;
+  bool ignore_anchors = false;
+};
+
+/// Which packed values. Read by ValueSet::build and parse_shard.
+struct ValueArguments {
+  std::vector<std::string> sources;
+  std::optional<std::string> shard;
+};
+
+/// Under which floating-point state. Read by parse_environments.
+struct EnvironmentArguments {
+  std::vector<std::string> fpcw;
+  std::vector<std::string> mxcsr;
+};
+
+/// How to run. Read by parse_run.
+struct RunArguments {
+  std::string witness = "unicorn";
+  std::optional<std::string> jobs;
+  std::optional<std::string> limit;
+  std::optional<std::string> budget;
+};
+
+/// Where results go. Read by check_outputs.
+struct OutputArguments {
+  std::optional<std::string> json;
+  std::optional<std::string> junit;
+  std::optional<std::string> timings;
+};
+
+void add_options(CLI::App& command, ImageArguments& arguments);
+void add_options(CLI::App& command, RoutineArguments& arguments);
+void add_options(CLI::App& command, ValueArguments& arguments);
+void add_options(CLI::App& command, EnvironmentArguments& arguments);
+void add_options(CLI::App& command, RunArguments& arguments);
+void add_options(CLI::App& command, OutputArguments& arguments);
+
+struct RunSettings {
+  unsigned jobs = 1;
+  std::size_t limit = 20;
+  std::uint64_t budget = MachineOptions().budget;
+};
+
+/// Reads a decimal number between two bounds. Throws Error that names the option.
+std::uint64_t parse_count(std::string_view option, std::string_view text, std::uint64_t least, std::uint64_t most);
+
+/// Reads hex digits, with or without 0x, up to a bound. Throws Error that names the option.
+std::uint64_t parse_hex_number(std::string_view option, std::string_view text, std::uint64_t most);
+
+/// Returns every combination of the control words given, without repetition; the default environment when none is.
+std::vector<Environment> parse_environments(const EnvironmentArguments& arguments);
+
+/// Reads the numbers and the witness. Throws Error.
+RunSettings parse_run(const RunArguments& arguments);
+
+/// Throws Error when two results go to one place, one would overwrite the image, or a file cannot be written.
+void check_outputs(const OutputArguments& arguments, const std::string& image_path);
+
+}  // namespace bitwitness::cli

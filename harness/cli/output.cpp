@@ -1,0 +1,95 @@
+#include "harness/cli/output.hpp"
+
+#include "harness/error.hpp"
+#include "harness/report_parts.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace bitwitness::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Closer {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+Error cannot_write(std::string_view option, const std::string& path, std::string_view why) {
+  return Error(fmt::format("{} {}: cannot write: {}", option, path, why));
+}
+
+/// Removes a file unless it has been renamed to its final name.
+struct TemporaryFile {
+  fs::path path;
+  bool renamed = false;
+  explicit TemporaryFile(fs::path p) : path(std::move(p)) {}
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    std::error_code ignored;
+    if (!renamed) fs::remove(path, ignored);
+  }
+};
+
+void write_all(std::string_view option, const std::string& path, const fs::path& to, const char* mode,
+               std::string_view text) {
+  std::unique_ptr<std::FILE, Closer> file(std::fopen(to.string().c_str(), mode));
+  if (!file) throw cannot_write(option, path, std::strerror(errno));
+  const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
+  if (!written || std::fflush(file.get()) != 0) throw cannot_write(option, path, std::strerror(errno));
+  if (std::fclose(file.release()) != 0) throw cannot_write(option, path, std::strerror(errno));
+}
+
+/// Writes through a temporary file; with `keep` false only tries whether that works.
+void write_beside(std::string_view option, const std::string& path, std::string_view text, bool keep) {
+  if (path.empty()) throw Error(fmt::format("{} needs a file name", option));
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) throw cannot_write(option, path, "it is a directory");
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    if (keep) write_all(option, path, path, "wb", text);
+    return;
+  }
+  // A link keeps pointing where it does: the file behind it is what is replaced.
+  const fs::path final_path = fs::exists(status) ? fs::canonical(path, error) : fs::path(path);
+  if (error) throw cannot_write(option, path, error.message());
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  TemporaryFile temporary(final_path.string() + fmt::format(".{:x}.tmp", now));
+  write_all(option, path, temporary.path, "wbx", text);
+  if (!keep) return;
+  fs::rename(temporary.path, final_path, error);
+  if (error) throw cannot_write(option, path, error.message());
+  temporary.renamed = true;
+}
+
+}  // namespace
+
+void complain(std::string_view message) {
+  const std::string line = fmt::format("bitwitness: {}\n", report_parts::printable(message));
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void write_standard_output(std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0) {
+    throw Error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+  }
+}
+
+void require_writable(std::string_view option, const std::string& path) {
+  write_beside(option, path, {}, false);
+}
+
+void write_file(std::string_view option, const std::string& path, std::string_view text) {
+  write_beside(option, path, text, true);
+}
+
+}  // namespace bitwitness::cli

@@ -1,0 +1,203 @@
+#include "harness/cli/command.hpp"
+#include "harness/cli/decoder_subject.hpp"
+#include "harness/cli/engine.hpp"
+#include "harness/cli/exit_code.hpp"
+#include "harness/cli/interrupt.hpp"
+#include "harness/cli/options.hpp"
+#include "harness/cli/output.hpp"
+#include "harness/cli/progress.hpp"
+#include "harness/cli/selection.hpp"
+#include "harness/error.hpp"
+#include "harness/verification.hpp"
+
+#include <chrono>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace bitwitness::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  ImageArguments image;
+  RoutineArguments routine;
+  ValueArguments values;
+  EnvironmentArguments environment;
+  RunArguments run;
+  OutputArguments output;
+};
+
+struct Timing {
+  double values_seconds = 0;  ///< building the set of values; 0 when an earlier run built it
+  double seconds = 0;
+};
+
+/// The arguments beyond routine, environment and value that repeating a value needs.
+std::vector<std::string> repeat_options(const Arguments& arguments, const Image& image, const RunSettings& settings) {
+  std::vector<std::string> options;
+  if (arguments.image.base) options.insert(options.end(), {"--base", fmt::format("{:#x}", image.base())});
+  if (arguments.run.budget) options.insert(options.end(), {"--budget", std::to_string(settings.budget)});
+  return options;
+}
+
+Report report_about(const Image& image) {
+  Report report;
+  report.tool_version = BITWITNESS_VERSION;
+  report.engine = this_engine();
+  report.image_name = image.name();
+  report.image_path = image.path();
+  report.image_sha256 = image.sha256();
+  report.image_format = image.format();
+  report.stand_in = image.is_stand_in();
+  return report;
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string timings_json(const Report& report, const std::vector<Timing>& timings, double total) {
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    const RunReport& run = report.runs[i];
+    runs.push_back({{"routine", run.routine},
+                    {"fpcw", fmt::format("{:04x}", run.environment.fpcw)},
+                    {"mxcsr", fmt::format("{:04x}", run.environment.mxcsr)},
+                    {"values", run.counts.run},
+                    {"values_seconds", timings[i].values_seconds},
+                    {"seconds", timings[i].seconds}});
+  }
+  const nlohmann::ordered_json document = {
+      {"schema", "bitwitness-timings/1"}, {"runs", std::move(runs)}, {"seconds", total}};
+  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
+}
+
+void show_timing(const RunReport& run, const Timing& timing) {
+  if (!standard_error_is_terminal()) return;
+  fmt::print(stderr, "{}: {} values in {:.2f} s, {:.0f} values/s\n", run.routine, run.counts.run, timing.seconds,
+             timing.seconds > 0 ? static_cast<double>(run.counts.run) / timing.seconds : 0.0);
+}
+
+void write_outputs(const OutputArguments& output, const Report& report, const std::string& timings) {
+  bool to_standard_output = false;
+  const auto write = [&](std::string_view option, const std::optional<std::string>& path, const std::string& text) {
+    if (!path) return;
+    if (*path != "-") return write_file(option, *path, text);
+    write_standard_output(text);
+    to_standard_output = true;
+  };
+  if (output.json) write("--json", output.json, to_json(report));
+  if (output.junit) write("--junit", output.junit, to_junit(report));
+  write("--timings", output.timings, timings);
+  if (!to_standard_output) write_standard_output(to_text(report));
+}
+
+/// Runs every routine in every environment, in that order. After an interruption the rest is reported as not run.
+class Runner {
+ public:
+  Runner(const Image& image, const Arguments& arguments, const RunSettings& settings)
+      : image_(image), arguments_(arguments), environments_(parse_environments(arguments.environment)) {
+    if (arguments.values.shard) shard_ = parse_shard(*arguments.values.shard);
+    options_.jobs = settings.jobs;
+    options_.limit = settings.limit;
+    options_.machine.budget = settings.budget;
+    options_.stop = interrupts_.token();
+  }
+
+  void run(Report& report, std::vector<Timing>& timings, const Selection& selection) {
+    // All sets first: a source that does not suit one routine is refused before another has run for an hour.
+    std::vector<Work> works;
+    for (const SelectedRoutine& selected : selection.routines) works.push_back(prepare(selected));
+    const std::size_t total = works.size() * environments_.size();
+    for (const Work& work : works) {
+      double values_seconds = work.values_seconds;
+      for (const Environment& environment : environments_) {
+        const auto start = Clock::now();
+        report.runs.push_back(
+            run_one(work, environment,
+                    fmt::format("{} (run {} of {})", work.selected.routine.name, report.runs.size() + 1, total)));
+        timings.push_back({values_seconds, seconds_since(start)});
+        show_timing(report.runs.back(), timings.back());
+        values_seconds = 0;
+      }
+    }
+  }
+
+  [[nodiscard]] bool interrupted() const { return interrupts_.interrupted(); }
+
+ private:
+  struct Work {
+    const SelectedRoutine& selected;
+    Subject subject;
+    ValueSet values;
+    double values_seconds = 0;
+  };
+
+  Work prepare(const SelectedRoutine& selected) const {
+    const auto start = Clock::now();
+    Subject subject = subject_of(*selected.decoder);
+    try {
+      ValueSet values = ValueSet::build(subject.packed_size, subject.fields, arguments_.values.sources, shard_);
+      return {selected, std::move(subject), std::move(values), seconds_since(start)};
+    } catch (const Error& error) {
+      throw Error(fmt::format("--values for {}: {}", selected.routine.name, error.what()));
+    }
+  }
+
+  RunReport run_one(const Work& work, const Environment& environment, const std::string& title) {
+    ProgressLine line(title);
+    VerifyOptions options = options_;
+    options.progress = [&line](const Progress& progress) { line.show(progress); };
+    RunReport report = verify(image_, work.selected.routine, work.subject, environment, work.values, options);
+    if (shard_.count > 1) report.shard = fmt::format("{}/{}", shard_.index, shard_.count);
+    if (!work.selected.note.empty()) report.notes.insert(report.notes.begin(), work.selected.note);
+    return report;
+  }
+
+  const Image& image_;
+  const Arguments& arguments_;
+  std::vector<Environment> environments_;
+  Shard shard_;
+  InterruptWatch interrupts_;
+  VerifyOptions options_;
+};
+
+int run(const Arguments& arguments) {
+  const auto start = Clock::now();
+  const RunSettings settings = parse_run(arguments.run);
+  const Image image = load_image(arguments.image);
+  Runner runner(image, arguments, settings);
+  const Selection selection = select_routines(image, arguments.routine);
+  check_outputs(arguments.output, image.path());
+
+  Report report = report_about(image);
+  report.repeat_options = repeat_options(arguments, image, settings);
+  report.notes = selection.notes;
+  std::vector<Timing> timings;
+  runner.run(report, timings, selection);
+  write_outputs(arguments.output, report, timings_json(report, timings, seconds_since(start)));
+
+  const Verdict verdict = report.verdict();
+  return runner.interrupted() && verdict != Verdict::agree ? exit_differed : exit_code_of(verdict);
+}
+
+}  // namespace
+
+Command add_verify_command(CLI::App& program) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* parser =
+      program.add_subcommand("verify", "Run routines and decoders on every value and compare their bits");
+  add_options(*parser, arguments->image);
+  add_options(*parser, arguments->routine);
+  add_options(*parser, arguments->values);
+  add_options(*parser, arguments->environment);
+  add_options(*parser, arguments->run);
+  add_options(*parser, arguments->output);
+  return {parser, [arguments] { return run(*arguments); }};
+}
+
+}  // namespace bitwitness::cli

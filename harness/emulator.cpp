@@ -1,0 +1,218 @@
+#include "harness/emulator.hpp"
+
+#include <unicorn/unicorn.h>
+
+#include <fmt/format.h>
+#include <mutex>
+
+#include "harness/error.hpp"
+#include "harness/machine.hpp"
+
+namespace bitwitness {
+namespace {
+
+// Opening an engine initialises tables that all engines share.
+std::mutex open_mutex;
+
+constexpr std::array<int, 16> general_64 = {UC_X86_REG_RAX, UC_X86_REG_RCX, UC_X86_REG_RDX, UC_X86_REG_RBX,
+                                            UC_X86_REG_RSP, UC_X86_REG_RBP, UC_X86_REG_RSI, UC_X86_REG_RDI,
+                                            UC_X86_REG_R8,  UC_X86_REG_R9,  UC_X86_REG_R10, UC_X86_REG_R11,
+                                            UC_X86_REG_R12, UC_X86_REG_R13, UC_X86_REG_R14, UC_X86_REG_R15};
+constexpr std::array<int, 8> general_32 = {UC_X86_REG_EAX, UC_X86_REG_ECX, UC_X86_REG_EDX, UC_X86_REG_EBX,
+                                           UC_X86_REG_ESP, UC_X86_REG_EBP, UC_X86_REG_ESI, UC_X86_REG_EDI};
+
+Access access_of(uc_mem_type type) {
+  switch (type) {
+    case UC_MEM_WRITE:
+    case UC_MEM_WRITE_UNMAPPED:
+    case UC_MEM_WRITE_PROT:
+      return Access::write;
+    case UC_MEM_FETCH:
+    case UC_MEM_FETCH_UNMAPPED:
+    case UC_MEM_FETCH_PROT:
+      return Access::execute;
+    default:
+      return Access::read;
+  }
+}
+
+bool is_mapped(uc_mem_type type) {
+  return type == UC_MEM_WRITE_PROT || type == UC_MEM_READ_PROT || type == UC_MEM_FETCH_PROT;
+}
+
+}  // namespace
+
+struct Emulator::Impl {
+  Impl(bool wide, EmulatorEvents& receiver) : is_64_bit(wide), events(receiver) {}
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    if (uc != nullptr) uc_close(uc);
+  }
+
+  uc_engine* uc = nullptr;
+  bool is_64_bit;
+  EmulatorEvents& events;
+  Trap trap;
+
+  template <typename Callback, typename... Extra>
+  void hook(int type, Callback callback, std::uint64_t first, std::uint64_t last, Extra... extra) {
+    uc_hook handle = 0;
+    // Unicorn takes every callback as an untyped pointer.
+    const uc_err error =
+        uc_hook_add(uc, &handle, type, reinterpret_cast<void*>(callback), this, first, last, extra...);
+    if (error != UC_ERR_OK) throw Error(fmt::format("the emulator refuses a hook: {}", uc_strerror(error)));
+  }
+
+  void halt_with(const Trap& reason) {
+    if (trap.kind == Trap::Kind::none) trap = reason;
+    uc_emu_stop(uc);
+  }
+
+  static Impl& self(void* user) { return *static_cast<Impl*>(user); }
+
+  static bool on_invalid_access(uc_engine*, uc_mem_type type, std::uint64_t address, int size, std::int64_t, void* user) {
+    Impl& impl = self(user);
+    if (impl.trap.kind == Trap::Kind::none) {
+      impl.trap = {is_mapped(type) ? Trap::Kind::forbidden : Trap::Kind::unmapped, access_of(type), address,
+                   static_cast<unsigned>(size), 0};
+    }
+    return false;
+  }
+
+  static void on_interrupt(uc_engine*, std::uint32_t vector, void* user) {
+    self(user).halt_with({Trap::Kind::interrupt, Access::execute, 0, 0, vector});
+  }
+
+  static bool on_invalid_instruction(uc_engine*, void* user) {
+    self(user).halt_with({Trap::Kind::invalid, Access::execute, 0, 0, 0});
+    return false;
+  }
+
+  static void on_system_call(uc_engine*, void* user) {
+    self(user).halt_with({Trap::Kind::system_call, Access::execute, 0, 0, 0});
+  }
+
+  static std::uint32_t on_in(uc_engine*, std::uint32_t port, int size, void* user) {
+    self(user).halt_with({Trap::Kind::port, Access::read, port, static_cast<unsigned>(size), 0});
+    return 0;
+  }
+
+  static void on_out(uc_engine*, std::uint32_t port, int size, std::uint32_t value, void* user) {
+    Impl& impl = self(user);
+    // After a stop the rest of the translated block still runs; it hands nothing over any more.
+    if (impl.trap.kind != Trap::Kind::none) return;
+    if (!impl.events.on_port_write(port, value)) {
+      impl.halt_with({Trap::Kind::port, Access::write, port, static_cast<unsigned>(size), 0});
+    }
+  }
+
+  static void on_store(uc_engine*, uc_mem_type, std::uint64_t address, int size, std::int64_t, void* user) {
+    self(user).events.on_write(address, static_cast<unsigned>(size));
+  }
+
+  static void on_code(uc_engine*, std::uint64_t address, std::uint32_t, void* user) {
+    Impl& impl = self(user);
+    if (impl.trap.kind == Trap::Kind::none && !impl.events.on_instruction(address)) {
+      impl.halt_with({Trap::Kind::stopped, Access::execute, address, 0, 0});
+    }
+  }
+
+  template <typename Value>
+  Value read(int reg) const {
+    Value value{};
+    uc_reg_read(uc, reg, &value);
+    return value;
+  }
+
+  template <typename Value>
+  void write(int reg, Value value) {
+    uc_reg_write(uc, reg, &value);
+  }
+};
+
+Emulator::Emulator(bool is_64_bit, EmulatorEvents& events) : impl_(std::make_unique<Impl>(is_64_bit, events)) {
+  {
+    const std::scoped_lock lock(open_mutex);
+    const uc_err error = uc_open(UC_ARCH_X86, is_64_bit ? UC_MODE_64 : UC_MODE_32, &impl_->uc);
+    if (error != UC_ERR_OK) throw Error(fmt::format("the emulator does not start: {}", uc_strerror(error)));
+  }
+  constexpr std::uint64_t everywhere_first = 1;  // first > last means every address
+  constexpr std::uint64_t everywhere_last = 0;
+  impl_->hook(UC_HOOK_MEM_INVALID, &Impl::on_invalid_access, everywhere_first, everywhere_last);
+  impl_->hook(UC_HOOK_INTR, &Impl::on_interrupt, everywhere_first, everywhere_last);
+  impl_->hook(UC_HOOK_INSN_INVALID, &Impl::on_invalid_instruction, everywhere_first, everywhere_last);
+  impl_->hook(UC_HOOK_INSN, &Impl::on_in, everywhere_first, everywhere_last, UC_X86_INS_IN);
+  impl_->hook(UC_HOOK_INSN, &Impl::on_out, everywhere_first, everywhere_last, UC_X86_INS_OUT);
+  impl_->hook(UC_HOOK_INSN, &Impl::on_system_call, everywhere_first, everywhere_last, UC_X86_INS_SYSCALL);
+  impl_->hook(UC_HOOK_INSN, &Impl::on_system_call, everywhere_first, everywhere_last, UC_X86_INS_SYSENTER);
+  // Unicorn reports 0 for both control words at first while it computes otherwise.
+  impl_->write<std::uint16_t>(UC_X86_REG_FPCW, 0x037f);
+  impl_->write<std::uint16_t>(UC_X86_REG_FPSW, 0);
+  impl_->write<std::uint16_t>(UC_X86_REG_FPTAG, 0xffff);
+  impl_->write<std::uint32_t>(UC_X86_REG_MXCSR, 0x1f80);
+}
+
+Emulator::~Emulator() = default;
+
+void Emulator::map(std::uint64_t address, std::span<std::byte> memory, bool writable, bool executable) {
+  const std::uint32_t permissions =
+      UC_PROT_READ | (writable ? UC_PROT_WRITE : UC_PROT_NONE) | (executable ? UC_PROT_EXEC : UC_PROT_NONE);
+  const uc_err error = uc_mem_map_ptr(impl_->uc, address, memory.size(), permissions, memory.data());
+  if (error != UC_ERR_OK) {
+    throw Error(fmt::format("the emulator cannot map {} bytes at {:#x}: {}", memory.size(), address, uc_strerror(error)));
+  }
+}
+
+void Emulator::watch_writes() { impl_->hook(UC_HOOK_MEM_WRITE, &Impl::on_store, 1, 0); }
+
+void Emulator::watch_instructions(std::uint64_t first, std::uint64_t last) {
+  impl_->hook(UC_HOOK_CODE, &Impl::on_code, first, last);
+}
+
+Trap Emulator::start(std::uint64_t address) {
+  impl_->trap = {};
+  // The end address only has to lie where no code of ours or the image's does; the stub ends with hlt.
+  const uc_err error = uc_emu_start(impl_->uc, address, ~std::uint64_t{0}, 0, 0);
+  if (impl_->trap.kind == Trap::Kind::none && error != UC_ERR_OK) {
+    impl_->trap = {Trap::Kind::engine, Access::execute, program_counter(), 0, static_cast<unsigned>(error)};
+    if (error == UC_ERR_INSN_INVALID) impl_->trap.kind = Trap::Kind::invalid;
+  }
+  return impl_->trap;
+}
+
+void Emulator::stop() { uc_emu_stop(impl_->uc); }
+
+CallState Emulator::call_state() const {
+  CallState state;
+  std::array<int, 7> registers = {impl_->is_64_bit ? UC_X86_REG_RSP : UC_X86_REG_ESP,
+                                  impl_->is_64_bit ? UC_X86_REG_RCX : UC_X86_REG_ECX,
+                                  impl_->is_64_bit ? UC_X86_REG_RDX : UC_X86_REG_EDX,
+                                  UC_X86_REG_FPCW,
+                                  UC_X86_REG_FPSW,
+                                  UC_X86_REG_MXCSR,
+                                  UC_X86_REG_EFLAGS};
+  std::array<void*, 7> places = {&state.sp,   &state.cx,    &state.dx,   &state.fpcw,
+                                 &state.fpsw, &state.mxcsr, &state.flags};
+  uc_reg_read_batch(impl_->uc, registers.data(), places.data(), static_cast<int>(registers.size()));
+  return state;
+}
+
+std::uint64_t Emulator::general(unsigned reg) const {
+  return impl_->is_64_bit ? impl_->read<std::uint64_t>(general_64.at(reg)) : impl_->read<std::uint32_t>(general_32.at(reg));
+}
+
+std::array<std::uint32_t, 4> Emulator::xmm(unsigned reg) const {
+  return impl_->read<std::array<std::uint32_t, 4>>(static_cast<int>(UC_X86_REG_XMM0 + reg));
+}
+
+std::uint64_t Emulator::program_counter() const {
+  return impl_->is_64_bit ? impl_->read<std::uint64_t>(UC_X86_REG_RIP) : impl_->read<std::uint32_t>(UC_X86_REG_EIP);
+}
+
+std::string unicorn_version() {
+  const unsigned version = uc_version(nullptr, nullptr);  // one byte each: major, minor, patch, extra
+  return fmt::format("{}.{}.{}", version >> 24, version >> 16 & 0xff, version >> 8 & 0xff);
+}
+
+}  // namespace bitwitness

@@ -1,0 +1,89 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace bitwitness {
+
+enum class Access : std::uint8_t { read, write, execute };
+
+/// What stopped guest code before it was done.
+struct Trap {
+  enum class Kind : std::uint8_t {
+    none,
+    unmapped,     ///< an access to where nothing is mapped
+    forbidden,    ///< an access that the range does not permit
+    interrupt,    ///< int, or an exception with that vector
+    invalid,      ///< not an instruction of this CPU
+    halt,         ///< hlt
+    port,         ///< in or out
+    system_call,  ///< syscall or sysenter
+    stopped,      ///< the host asked for it
+    engine        ///< the emulator gave up for another reason; `vector` is its error code
+  };
+  Kind kind = Kind::none;
+  Access access = Access::read;
+  std::uint64_t address = 0;  ///< of the access
+  unsigned size = 0;
+  unsigned vector = 0;
+};
+
+/// What the host looks at after each call. `cx` holds what the routine left in eax or rax (see stub.hpp).
+struct CallState {
+  std::uint64_t sp = 0;
+  std::uint64_t cx = 0;
+  std::uint64_t dx = 0;
+  std::uint16_t fpcw = 0;
+  std::uint16_t fpsw = 0;
+  std::uint32_t mxcsr = 0;
+  std::uint64_t flags = 0;
+};
+
+/// Receives what guest code does. The calls come from inside Emulator::start.
+class EmulatorEvents {
+ public:
+  virtual ~EmulatorEvents() = default;
+
+  /// The guest wrote to a port. Returns false when that was not the stub's handover.
+  virtual bool on_port_write(std::uint32_t port, std::uint32_t value) = 0;
+  virtual void on_write(std::uint64_t address, unsigned size) = 0;
+  /// Called before each watched instruction. Returns false to stop there.
+  virtual bool on_instruction(std::uint64_t address) = 0;
+};
+
+/// An emulated x86 CPU with flat memory. The only user of Unicorn. Not thread-safe but for `stop`.
+class Emulator {
+ public:
+  /// Throws Error when the emulator cannot be created.
+  Emulator(bool is_64_bit, EmulatorEvents& events);
+  ~Emulator();
+  Emulator(const Emulator&) = delete;
+  Emulator& operator=(const Emulator&) = delete;
+
+  /// Maps host memory, page-aligned in both address spaces, that must outlive the engine. Read access is always given.
+  void map(std::uint64_t address, std::span<std::byte> memory, bool writable, bool executable);
+
+  /// Watches every store, or the instructions in [first, last]. Must be asked for before anything has run: translated code
+  /// does not learn of it.
+  void watch_writes();
+  void watch_instructions(std::uint64_t first, std::uint64_t last);
+
+  /// Runs from an address until the guest halts or is stopped.
+  [[nodiscard]] Trap start(std::uint64_t address);
+
+  /// Makes `start` return soon. Callable from another thread.
+  void stop();
+
+  [[nodiscard]] CallState call_state() const;
+  [[nodiscard]] std::uint64_t general(unsigned reg) const;
+  [[nodiscard]] std::array<std::uint32_t, 4> xmm(unsigned reg) const;
+  [[nodiscard]] std::uint64_t program_counter() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace bitwitness

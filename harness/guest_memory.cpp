@@ -1,0 +1,144 @@
+#include "harness/guest_memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fmt/format.h>
+#include <utility>
+
+#include "harness/error.hpp"
+
+namespace bitwitness {
+namespace {
+
+// Unicorn takes memory that the guest may only read as a pointer to non-const.
+std::span<std::byte> shared(std::span<const std::byte> bytes) {
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+/// Copies page by page and leaves zero pages untouched, so that uninitialised sections cost no memory.
+void copy_sparse(std::span<std::byte> to, std::span<const std::byte> from) {
+  static constexpr std::array<std::byte, page_size> zero{};
+  for (std::size_t at = 0; at < from.size(); at += page_size) {
+    if (std::memcmp(from.data() + at, zero.data(), page_size) != 0) std::memcpy(to.data() + at, from.data() + at, page_size);
+  }
+}
+
+}  // namespace
+
+HostPages::HostPages(std::uint64_t size) {
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw Error(fmt::format("no memory for {} bytes of guest pages", size));
+  bytes_ = {static_cast<std::byte*>(memory), static_cast<std::size_t>(size)};
+}
+
+HostPages::~HostPages() {
+  if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
+}
+
+HostPages::HostPages(HostPages&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+GuestMemory::GuestMemory(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable)
+    : base_(plan.layout.whole.address), surroundings_(plan.layout.traps.address - plan.layout.whole.address) {
+  map_surroundings(emulator, plan, image_is_writable);
+  map_image(emulator, image, plan, image_is_writable);
+}
+
+void GuestMemory::map_surroundings(Emulator& emulator, const CallPlan& plan, bool input_is_writable) {
+  const auto map = [&](const Region& region, bool writable, bool executable) {
+    emulator.map(region.address, {host(region.address), static_cast<std::size_t>(region.size)}, writable, executable);
+    if (writable) writable_.push_back({region, host(region.address)});
+  };
+  const CallLayout& layout = plan.layout;
+  map(layout.code, false, true);
+  map(layout.control, false, false);
+  map(layout.input, input_is_writable, false);
+  if (!input_is_writable) held_back_.push_back(layout.input);
+  for (const Slot& slot : plan.slots) {
+    if (slot.role == Role::in) continue;
+    const std::uint64_t size = round_up_to_page(slot.region.size);
+    map({slot.region.end() - size, size}, true, false);
+  }
+  map(layout.result, true, false);
+  map(layout.stack, true, false);
+}
+
+void GuestMemory::map_image(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> slots;  // import address table entry, trap
+  for (std::size_t i = 0; i < image.imports().size(); ++i) {
+    slots.emplace_back(image.imports()[i].slot, plan.layout.traps.address + i * trap_stride);
+  }
+  std::ranges::sort(slots);
+  for (const Segment& segment : image.segments()) {
+    const auto first = std::ranges::lower_bound(slots, segment.address, {}, &std::pair<std::uint64_t, std::uint64_t>::first);
+    const auto last = std::ranges::lower_bound(slots, segment.address + segment.bytes.size(), {},
+                                               &std::pair<std::uint64_t, std::uint64_t>::first);
+    if (!image_is_writable && segment.writable) held_back_.push_back({segment.address, segment.bytes.size()});
+    map_segment(emulator, segment, {first, last}, plan.is_64_bit ? 8 : 4, image_is_writable && segment.writable);
+  }
+}
+
+void GuestMemory::map_segment(Emulator& emulator, const Segment& segment,
+                              std::span<const std::pair<std::uint64_t, std::uint64_t>> slots, unsigned slot_size,
+                              bool own_copy) {
+  // Runs of pages that hold import slots are copied, the rest is shared unless the guest may write it.
+  const auto page_of = [](std::uint64_t address) { return address & ~(page_size - 1); };
+  const std::uint64_t end = segment.address + segment.bytes.size();
+  std::uint64_t at = segment.address;
+  while (at < end) {
+    const bool bound = !slots.empty() && page_of(slots.front().first) == at;
+    std::uint64_t next = end;
+    if (bound) {
+      next = at + page_size;
+    } else if (!slots.empty()) {
+      next = page_of(slots.front().first);
+    }
+    auto bytes = segment.bytes.subspan(at - segment.address, next - at);
+    const bool writable = own_copy;
+    std::span<std::byte> memory = shared(bytes);
+    if (bound || own_copy) {
+      copies_.emplace_back(bytes.size());
+      memory = copies_.back().bytes();
+      copy_sparse(memory, bytes);
+    }
+    while (!slots.empty() && slots.front().first < next) {
+      const std::size_t offset = slots.front().first - at;
+      if (offset + slot_size <= memory.size()) std::memcpy(memory.data() + offset, &slots.front().second, slot_size);
+      slots = slots.subspan(1);
+    }
+    emulator.map(at, memory, writable, segment.executable);
+    if (writable) writable_.push_back({{at, bytes.size()}, memory.data()});
+    at = next;
+  }
+}
+
+std::byte* GuestMemory::find(std::uint64_t address) {
+  for (const Mapping& mapping : writable_) {
+    if (mapping.region.contains(address)) return mapping.host + (address - mapping.region.address);
+  }
+  return nullptr;
+}
+
+bool GuestMemory::may_become_writable(std::uint64_t address) const {
+  return std::ranges::any_of(held_back_, [address](const Region& region) { return region.contains(address); });
+}
+
+void GuestMemory::before_write(std::uint64_t address, unsigned size) {
+  const std::uint64_t first = address & ~(page_size - 1);
+  for (std::uint64_t page = first; page < address + size; page += page_size) {
+    if (dirty_.contains(page)) continue;
+    const std::byte* memory = find(page);
+    if (memory == nullptr) continue;  // about to fault
+    dirty_.insert(page);
+    originals_.try_emplace(page, memory, memory + page_size);
+  }
+}
+
+void GuestMemory::restore() {
+  for (const std::uint64_t page : dirty_) std::memcpy(find(page), originals_.at(page).data(), page_size);
+  dirty_.clear();
+}
+
+}  // namespace bitwitness

@@ -1,0 +1,133 @@
+#include "harness/report.hpp"
+#include "harness/report_parts.hpp"
+#include "harness/values.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace bitwitness {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json words_json(const std::vector<std::uint32_t>& words) {
+  Json out = Json::array();
+  for (const std::uint32_t word : words) out.push_back(fmt::format("{:08x}", word));
+  return out;
+}
+
+Json distance_json(std::uint64_t distance) {
+  if (distance == std::numeric_limits<std::uint64_t>::max()) return nullptr;
+  return distance;
+}
+
+Json difference_json(const Difference& difference, WordKind kind) {
+  Json ulp = Json::array();
+  const std::size_t count = std::min(difference.reference.size(), difference.subject.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    ulp.push_back(distance_json(ulp_distance(difference.reference[i], difference.subject[i], kind)));
+  }
+  return {{"value", to_hex(difference.value)},
+          {"reference", words_json(difference.reference)},
+          {"subject", words_json(difference.subject)},
+          {"ulp", std::move(ulp)}};
+}
+
+Json failure_json(const Failure& failure) {
+  return {{"value", to_hex(failure.value)},
+          {"outcome", to_string(failure.kind)},
+          {"address", failure.address == 0 ? Json(nullptr) : Json(report_parts::address_text(failure.address))},
+          {"instruction", failure.instruction},
+          {"reason", failure.reason}};
+}
+
+Json isolation_json(const Isolation& isolation) {
+  Json out = {{"sampled", isolation.sampled}, {"unstable", isolation.unstable}};
+  if (isolation.unstable > 0) out["first_value"] = to_hex(isolation.first_value);
+  return out;
+}
+
+Json values_json(const RunReport& run) {
+  Json sources = Json::array();
+  for (const std::string& source : run.sources) sources.push_back(report_parts::portable_source(source));
+  Json out = {{"sources", std::move(sources)}, {"distinct", run.distinct}};
+  if (!run.shard.empty()) out["shard"] = run.shard;
+  return out;
+}
+
+std::string_view kind_name(WordKind kind) {
+  switch (kind) {
+    case WordKind::i32:
+      return "i32";
+    case WordKind::u32:
+      return "u32";
+    case WordKind::f32:
+      break;
+  }
+  return "f32";
+}
+
+Json run_json(const RunReport& run) {
+  Json differences = Json::array();
+  for (const Difference& difference : run.differences)
+    differences.push_back(difference_json(difference, run.word_kind));
+  Json failures = Json::array();
+  for (const Failure& failure : run.failures) failures.push_back(failure_json(failure));
+  return {{"routine",
+           {{"name", run.routine},
+            {"address", report_parts::address_text(run.address)},
+            {"signature", run.signature},
+            {"sha256", run.routine_sha256}}},
+          {"decoder", run.decoder},
+          {"witness", run.witness},
+          {"environment",
+           {{"fpcw", fmt::format("{:04x}", run.environment.fpcw)},
+            {"mxcsr", fmt::format("{:04x}", run.environment.mxcsr)}}},
+          {"values", values_json(run)},
+          {"counts",
+           {{"run", run.counts.run},
+            {"agreed", run.counts.agreed},
+            {"differed", run.counts.differed},
+            {"faulted", run.counts.faulted},
+            {"out_of_budget", run.counts.out_of_budget},
+            {"unwritten", run.counts.unwritten},
+            {"not_run", run.counts.not_run}}},
+          {"digest", run.digest},
+          {"words", {{"kind", kind_name(run.word_kind)}, {"names", run.word_names}}},
+          {"differing", run.differing},
+          {"max_ulp", distance_json(run.max_ulp)},
+          {"differences", std::move(differences)},
+          {"failures", std::move(failures)},
+          {"isolation", isolation_json(run.isolation)},
+          {"notes", run.notes},
+          {"verdict", to_string(run.verdict())}};
+}
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  Json runs = Json::array();
+  for (const RunReport& run : report.runs) runs.push_back(run_json(run));
+  const Json document = {{"schema", "bitwitness-report/1"},
+                         {"tool", {{"version", report.tool_version}}},
+                         {"engine",
+                          {{"unicorn", report.engine.unicorn},
+                           {"capstone", report.engine.capstone},
+                           {"lief", report.engine.lief},
+                           {"cpu", report.engine.cpu}}},
+                         {"image",
+                          {{"name", report.image_name},
+                           {"sha256", report.image_sha256},
+                           {"format", to_string(report.image_format)},
+                           {"stand_in", report.stand_in}}},
+                         {"notes", report.notes},
+                         {"runs", std::move(runs)},
+                         {"verdict", to_string(report.verdict())}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace bitwitness

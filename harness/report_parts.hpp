@@ -1,0 +1,55 @@
+#pragma once
+#include "harness/report.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+// What the writers of reports and the command line share. Not for other modules.
+
+namespace bitwitness::report_parts {
+
+/// What every report says of an image that this project assembled for its own tests.
+inline constexpr std::string_view stand_in_warning = "STAND-IN executable: assembled for tests, not the game";
+
+/// Returns a text fit for one line of a terminal or of XML: bytes that are not UTF-8 and characters that either forbids
+/// become U+FFFD, control characters their code, as in "\x1b".
+std::string printable(std::string_view text);
+
+/// Prints an address: "0x103f1d0".
+std::string address_text(std::uint64_t address);
+
+/// Prints an output word as a number: the shortest decimal that gives the same bits, or an integer.
+std::string number_text(std::uint32_t word, WordKind kind);
+
+/// Prints `part` of `whole` in percent, rounded down to hundredths: "99.99 %". `whole` is neither 0 nor below `part`.
+std::string percentage(std::uint64_t part, std::uint64_t whole);
+
+/// Prints an ulp distance; "nan" when it is the largest value, which no two numbers have.
+std::string distance_text(std::uint64_t distance);
+
+/// Prints "run 7: agreed 4, differed 3, …".
+std::string counts_text(const Counts& counts);
+
+/// Prints the environment: "fpcw 027f, mxcsr 1f80".
+std::string environment_text(const Environment& environment);
+
+/// Prints where the values of a run came from, how many distinct ones there are and which shard of them this is.
+std::string values_text(const RunReport& run);
+
+/// Prints a difference's words, one line each, indented by four: a mark where they differ, name, bits and number of
+/// both sides, ulp distance.
+std::string words_text(const Difference& difference, const RunReport& run);
+
+/// Prints how a value failed: "faulted at 0x103f1ff, mov eax, dword ptr [ecx]: reads 4 bytes at 0x10, which is not
+/// mapped".
+std::string failure_text(const Failure& failure);
+
+/// Prints what running a sample alone showed; empty when no value was run again.
+std::string isolation_text(const Isolation& isolation);
+
+/// Returns a source as reports name it: of an absolute path only the file name, so that equal runs give equal bytes
+/// wherever their files lie.
+std::string portable_source(std::string_view source);
+
+}  // namespace bitwitness::report_parts

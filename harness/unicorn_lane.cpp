@@ -1,0 +1,405 @@
+#include "harness/unicorn_lane.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <random>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace bitwitness {
+namespace {
+
+constexpr Filler batch_filler{0xbad00000, 0xbb000000, 0xb5, 0};
+constexpr Filler alone_filler{0xdea00000, 0xdeb00000, 0x4a, 0x7fbaadf0};
+
+// Halves that results rarely hold: as the high half of an f32 a NaN, and an arbitrary low half.
+constexpr std::array<std::uint8_t, 4> poison_pattern = {0x5a, 0xa5, 0xa5, 0xff};
+
+/// Bytes before an output that are checked after every call; the rest of its page once a batch.
+constexpr std::size_t checked_before_output = 32;
+
+/// Distinct addresses outside output and stack that are kept of one call.
+constexpr std::size_t max_writes_kept = 16;
+
+constexpr std::uint8_t handover_port = 0xf5;
+constexpr std::uint64_t direction_flag = 0x400;
+constexpr std::uint32_t mxcsr_control_bits = 0xffc0;  // below them are the sticky exception flags
+
+std::uint64_t ticks() {
+#if defined(__x86_64__)
+  return __rdtsc();
+#else
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+}
+
+std::uint64_t load(const std::byte* from, std::size_t size) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, from, size);
+  return bits;
+}
+
+std::uint64_t poison_at(std::size_t offset, std::size_t size) {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < size; ++i) bits |= std::uint64_t{poison_pattern[(offset + i) % 4]} << 8 * i;
+  return bits;
+}
+
+/// Tells whether any 16-bit half (or the only byte) is still poison.
+bool shows_poison(std::uint64_t changed, std::size_t size) {
+  if (size == 1) return (changed & 0xff) == 0;
+  for (std::size_t i = 0; i < size; i += 2) {
+    if ((changed >> 8 * i & 0xffff) == 0) return true;
+  }
+  return false;
+}
+
+bool any_byte_zero(std::uint64_t bits, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) {
+    if ((bits >> 8 * i & 0xff) == 0) return true;
+  }
+  return false;
+}
+
+unsigned x87_depth(std::uint16_t fpsw) { return (8U - (fpsw >> 11 & 7U)) & 7U; }
+
+/// The guest cannot know it, so only the stub hands over.
+std::uint32_t make_token() {
+  std::random_device device;
+  return device();
+}
+
+}  // namespace
+
+const Filler& filler_of(LaneKind kind) { return kind == LaneKind::alone ? alone_filler : batch_filler; }
+
+Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint64_t base,
+           std::span<const std::uint64_t> vex, std::uint64_t budget)
+    : kind_(kind),
+      budget_(budget),
+      plan_(plan_call(routine.signature, image.format() == ImageFormat::pe32_plus, base, image.imports().size(),
+                      filler_of(kind))),
+      emulator_(plan_.is_64_bit, *this),
+      memory_(emulator_, image, plan_, kind != LaneKind::batch),
+      handover_{handover_port, make_token()},
+      stub_(make_stub(plan_, routine.address, handover_)),
+      vex_(vex.begin(), vex.end()) {
+  const Filler& filler = filler_of(kind);
+  std::memcpy(memory_.host(plan_.layout.code.address), stub_.code.data(), stub_.code.size());
+  std::memcpy(plan_.frame.data(), &stub_.landing, plan_.is_64_bit ? 8 : 4);
+  std::byte* control = memory_.host(plan_.layout.control.address);
+  std::memcpy(control + control_general, plan_.general.data(), sizeof plan_.general);
+  std::memcpy(control + control_xmm, plan_.xmm.data(), sizeof plan_.xmm);
+  std::memset(memory_.host(plan_.layout.input.address), filler.input_byte, plan_.layout.input.size);
+  std::byte* stack = memory_.host(plan_.layout.stack.address);
+  for (std::size_t at = 0; at < plan_.layout.stack.size; at += 4) std::memcpy(stack + at, &filler.stack_word, 4);
+
+  changed_.assign(plan_.outputs.size(), 0);
+  for (const Slot& slot : plan_.slots) {
+    written_.emplace_back(slot.role == Role::in ? 0 : slot.region.size);
+  }
+  std::size_t longest = 0;
+  for (const Slot& slot : plan_.slots) longest = std::max<std::size_t>(longest, slot.region.size);
+  for (std::size_t i = 0; i < longest; ++i) poison_.push_back(static_cast<std::byte>(poison_pattern[i % 4]));
+  has_x87_result_ = std::ranges::any_of(plan_.outputs, [](const OutputElement& output) {
+    return output.source == OutputElement::Source::result_slot;
+  });
+
+  if (kind != LaneKind::batch) emulator_.watch_writes();
+  if (kind == LaneKind::alone) {
+    emulator_.watch_instructions(1, 0);
+  } else {
+    for (const std::uint64_t address : vex_) emulator_.watch_instructions(address, address);
+  }
+}
+
+void Lane::run(Run& out, std::span<std::uint32_t> words, std::span<const std::byte> packed,
+               const Environment& environment) {
+  out.suspects.clear();
+  out.traits.clear();
+  out.writes_memory_of_its_own = false;
+  run_ = &out;
+  packed_ = packed;
+  words_ = words;
+  count_ = packed.size() / plan_.packed_size;
+  index_ = 0;
+  std::ranges::fill(changed_, 0);
+  if (kind_ == LaneKind::permissive) memory_.restore();
+  set_environment(environment);
+  while (index_ < count_) {
+    prepare(index_);
+    const Trap trap = emulator_.start(stub_.enter);
+    if (index_ == count_) break;
+    if (kind_ == LaneKind::batch && trap.kind == Trap::Kind::forbidden && trap.access == Access::write &&
+        memory_.may_become_writable(trap.address)) {
+      out.writes_memory_of_its_own = true;
+      return;
+    }
+    out.suspects.push_back(index_);
+    ++index_;
+  }
+  if (output_never_changed()) {
+    out.suspects.resize(count_);
+    for (std::size_t i = 0; i < count_; ++i) out.suspects[i] = i;
+    out.traits.clear();
+  }
+}
+
+CallEnd Lane::run_one(std::span<std::uint32_t> words, std::span<const std::byte> packed,
+                      const Environment& environment) {
+  memory_.restore();
+  packed_ = packed;
+  words_ = words;
+  count_ = 1;
+  index_ = 0;
+  end_ = {};
+  instructions_ = 0;
+  for (auto& bytes : written_) std::fill(bytes.begin(), bytes.end(), false);
+  set_environment(environment);
+  prepare(0);
+  end_.trap = emulator_.start(stub_.enter);
+  if (index_ == 0 && end_.trap.kind == Trap::Kind::none) end_.trap.kind = Trap::Kind::halt;
+  return end_;
+}
+
+void Lane::interrupt() {
+  emulator_.stop();
+}
+
+std::span<const std::byte> Lane::surrounding_bytes(std::uint64_t address, std::size_t size) {
+  const CallLayout& layout = plan_.layout;
+  for (const Region& region : {layout.code, layout.control, layout.input, layout.result, layout.stack}) {
+    if (region.contains(address)) {
+      return {memory_.host(address), static_cast<std::size_t>(std::min<std::uint64_t>(size, region.end() - address))};
+    }
+  }
+  return {};
+}
+
+void Lane::set_environment(const Environment& environment) {
+  std::byte* control = memory_.host(plan_.layout.control.address);
+  const std::uint32_t fpcw = environment.fpcw;
+  const std::uint32_t go_on = 0;
+  std::memcpy(control + control_fpcw, &fpcw, 4);
+  std::memcpy(control + control_mxcsr, &environment.mxcsr, 4);
+  std::memcpy(control + control_stop, &go_on, 4);
+  environment_ = environment;
+}
+
+void Lane::prepare(std::size_t index) {
+  const std::byte* packed = packed_.data() + index * plan_.packed_size;
+  std::byte* frame = memory_.host(plan_.entry_sp);
+  std::byte* control = memory_.host(plan_.layout.control.address);
+  std::memcpy(frame, plan_.frame.data(), plan_.frame.size());
+  for (const Slot& slot : plan_.slots) {
+    const std::byte* bytes = slot.role == Role::out ? poison_.data() : packed + slot.packed_offset;
+    std::memcpy(memory_.host(slot.region.address), bytes, slot.region.size);
+  }
+  for (const Patch& patch : plan_.patches) {
+    std::byte* to = frame + patch.target;
+    if (patch.place == Patch::Place::general) to = control + control_general + 8 * patch.target;
+    if (patch.place == Patch::Place::xmm) to = control + control_xmm + 16 * patch.target;
+    const std::byte* from = packed + patch.packed_offset;
+    std::memcpy(to, from, patch.size);
+    if (patch.width > patch.size) {
+      const bool negative = patch.is_signed && (from[patch.size - 1] & std::byte{0x80}) != std::byte{0};
+      std::memset(to + patch.size, negative ? 0xff : 0, patch.width - patch.size);
+    }
+  }
+  writes_.clear();
+  progress_.fetch_add(1, std::memory_order_relaxed);
+  started_ticks_ = ticks();
+}
+
+bool Lane::on_port_write(std::uint32_t port, std::uint32_t value) {
+  if (port != handover_.port || value != handover_.token) return false;
+  const CallState state = emulator_.call_state();
+  if (kind_ == LaneKind::alone) {
+    finish_alone(state);
+  } else {
+    finish(state);
+  }
+  ++index_;
+  if (index_ < count_) {
+    prepare(index_);
+  } else {
+    const std::uint32_t stop = 1;
+    std::memcpy(memory_.host(plan_.layout.control.address) + control_stop, &stop, 4);
+  }
+  return true;
+}
+
+void Lane::finish(const CallState& state) {
+  // A value that took longer than a cycle an instruction of its budget is timed by instructions, alone.
+  bool suspect = state.sp != plan_.returned_sp || ticks() - started_ticks_ > budget_;
+  suspect |= has_x87_result_ && x87_depth(state.fpsw) == 7;
+  suspect |= gather(state);
+  suspect |= writes_before_output();
+  if (suspect) {
+    run_->suspects.push_back(index_);
+    return;
+  }
+  if (!writes_.empty() || !is_clean(state)) {
+    found_.clear();
+    find_traits(found_, state);
+    for (const Trait& trait : found_) run_->traits.emplace_back(index_, trait);
+  }
+}
+
+void Lane::finish_alone(const CallState& state) {
+  gather(state);
+  end_.sp_offset = static_cast<std::int64_t>(state.sp - plan_.returned_sp);
+  find_traits(end_.traits, state);
+  std::size_t word = 0;
+  for (const OutputElement& output : plan_.outputs) {
+    const std::size_t size = size_of(output.scalar);
+    bool whole = true;
+    if (output.source == OutputElement::Source::slot && plan_.slots[output.index].role == Role::out) {
+      const auto first = written_[output.index].begin() + static_cast<std::ptrdiff_t>(output.offset);
+      whole = std::all_of(first, first + static_cast<std::ptrdiff_t>(size), [](bool byte) { return byte; });
+    } else if (output.source == OutputElement::Source::result_slot) {
+      whole = x87_depth(state.fpsw) != 7;
+    }
+    if (!whole && !end_.unwritten_word) end_.unwritten_word = word;
+    word += size == 8 ? 2 : 1;
+  }
+}
+
+bool Lane::gather(const CallState& state) {
+  bool poisoned = false;
+  std::uint32_t* words = words_.data() + index_ * plan_.word_count;
+  for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
+    const OutputElement& output = plan_.outputs[i];
+    const std::size_t size = size_of(output.scalar);
+    std::uint64_t bits = 0;
+    switch (output.source) {
+      case OutputElement::Source::slot: {
+        const Slot& slot = plan_.slots[output.index];
+        bits = load(memory_.host(slot.region.address) + output.offset, size);
+        if (slot.role == Role::out) {
+          const std::uint64_t changed = bits ^ poison_at(output.offset, size);
+          changed_[i] |= changed;
+          poisoned |= shows_poison(changed, size);
+        }
+        break;
+      }
+      case OutputElement::Source::result_slot:
+        bits = load(memory_.host(plan_.layout.result.address), size);
+        break;
+      case OutputElement::Source::general:
+        bits = output.index == 0   ? state.cx  // see stub.hpp
+               : output.index == 2 ? state.dx
+                                   : emulator_.general(static_cast<unsigned>(output.index));
+        break;
+      case OutputElement::Source::general_pair:
+        bits = state.dx << 32 | (state.cx & 0xffffffff);
+        break;
+      case OutputElement::Source::xmm:
+        std::memcpy(&bits, emulator_.xmm(static_cast<unsigned>(output.index)).data(), size);
+        break;
+    }
+    switch (output.scalar) {
+      case Scalar::i8:
+        bits = static_cast<std::uint64_t>(std::int64_t{static_cast<std::int8_t>(bits)});
+        break;
+      case Scalar::i16:
+        bits = static_cast<std::uint64_t>(std::int64_t{static_cast<std::int16_t>(bits)});
+        break;
+      default:
+        break;
+    }
+    *words++ = static_cast<std::uint32_t>(bits);
+    if (size == 8) *words++ = static_cast<std::uint32_t>(bits >> 32);
+  }
+  return poisoned;
+}
+
+bool Lane::is_clean(const CallState& state) const {
+  return state.fpcw == environment_.fpcw && ((state.mxcsr ^ environment_.mxcsr) & mxcsr_control_bits) == 0 &&
+         (state.flags & direction_flag) == 0 && x87_depth(state.fpsw) == 0;
+}
+
+void Lane::find_traits(std::vector<Trait>& traits, const CallState& state) const {
+  traits.insert(traits.end(), writes_.begin(), writes_.end());
+  if (state.fpcw != environment_.fpcw) traits.push_back({Trait::Kind::fpcw, state.fpcw});
+  if (((state.mxcsr ^ environment_.mxcsr) & mxcsr_control_bits) != 0) {
+    traits.push_back({Trait::Kind::mxcsr, state.mxcsr & mxcsr_control_bits});
+  }
+  if ((state.flags & direction_flag) != 0) traits.push_back({Trait::Kind::direction_flag, 0});
+  const unsigned depth = x87_depth(state.fpsw);
+  if (depth != 0 && !(has_x87_result_ && depth == 7)) traits.push_back({Trait::Kind::x87_stack, depth});
+}
+
+bool Lane::writes_before_output() {
+  static constexpr std::array<std::byte, checked_before_output> zero{};
+  bool written = false;
+  for (const Slot& slot : plan_.slots) {
+    if (slot.role == Role::in) continue;
+    const std::uint64_t page = slot.region.end() - round_up_to_page(slot.region.size);
+    const std::size_t before = std::min<std::size_t>(slot.region.address - page, checked_before_output);
+    std::byte* bytes = memory_.host(slot.region.address) - before;
+    if (std::memcmp(bytes, zero.data(), before) != 0) {
+      written = true;
+      std::memset(bytes, 0, before);
+    }
+  }
+  return written;
+}
+
+bool Lane::output_never_changed() {
+  bool unchanged = false;
+  for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
+    const OutputElement& output = plan_.outputs[i];
+    if (output.source != OutputElement::Source::slot || plan_.slots[output.index].role != Role::out) continue;
+    unchanged |= any_byte_zero(changed_[i], size_of(output.scalar));
+  }
+  for (const Slot& slot : plan_.slots) {  // writes far before an output cannot be told apart by value
+    if (slot.role == Role::in) continue;
+    const std::uint64_t page = slot.region.end() - round_up_to_page(slot.region.size);
+    const std::span<std::byte> before(memory_.host(page), static_cast<std::size_t>(slot.region.address - page));
+    if (std::ranges::any_of(before, [](std::byte byte) { return byte != std::byte{0}; })) {
+      unchanged = true;
+      std::ranges::fill(before, std::byte{0});
+    }
+  }
+  return unchanged;
+}
+
+void Lane::on_write(std::uint64_t address, unsigned size) {
+  memory_.before_write(address, size);
+  const CallLayout& layout = plan_.layout;
+  if (layout.stack.contains(address) || layout.result.contains(address)) return;
+  Trait trait{Trait::Kind::writes_image, address};
+  for (std::size_t i = 0; i < plan_.slots.size(); ++i) {
+    const Slot& slot = plan_.slots[i];
+    if (slot.role == Role::in) continue;
+    if (slot.region.contains(address) && slot.region.contains(address + size - 1)) {
+      const std::uint64_t first = address - slot.region.address;
+      for (std::uint64_t byte = first; byte < first + size; ++byte) written_[i][byte] = true;
+      return;
+    }
+    const std::uint64_t page = slot.region.end() - round_up_to_page(slot.region.size);
+    if (address - page < slot.region.end() - page) trait = {Trait::Kind::writes_beside_output, address};
+  }
+  if (layout.input.contains(address)) trait.kind = Trait::Kind::writes_input;
+  if (writes_.size() < max_writes_kept && std::ranges::find(writes_, trait) == writes_.end()) writes_.push_back(trait);
+}
+
+bool Lane::on_instruction(std::uint64_t address) {
+  if (kind_ != LaneKind::alone) return false;  // only forbidden instructions are watched
+  if (plan_.layout.code.contains(address)) return true;
+  end_.previous = end_.instruction;
+  end_.instruction = address;
+  if (std::ranges::binary_search(vex_, address)) {
+    end_.runs_vex = true;
+    return false;
+  }
+  end_.over_budget = ++instructions_ > budget_;
+  return !end_.over_budget;
+}
+
+}  // namespace bitwitness

@@ -1,0 +1,288 @@
+#include "harness/values.hpp"
+
+#include "harness/error.hpp"
+#include "harness/signature.hpp"
+#include "harness/value_file.hpp"
+#include "harness/value_generators.hpp"
+#include "harness/value_rows.hpp"
+#include "harness/value_sorting.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace bitwitness {
+namespace {
+
+constexpr std::uint64_t default_seed = 1;
+
+// What a witness that emulates runs on one thread; for estimates only.
+constexpr double values_a_second = 500'000;
+
+enum class SourceKind { hex, file, special, fields, random, all };
+
+struct Source {
+  SourceKind kind = SourceKind::special;
+  std::string text;      // with what was left open filled in
+  std::string argument;  // hex digits or path
+  std::uint64_t count = 0;
+  std::uint64_t seed = 0;
+};
+
+// Texts that come from outside stay on one line of a message, at a bearable length.
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t longest = 80;
+  std::string shown(text.substr(0, longest));
+  std::ranges::replace_if(
+      shown, [](char character) { return static_cast<unsigned char>(character) < ' '; }, '?');
+  return text.size() <= longest ? shown : shown + "...";
+}
+
+// Reads decimal digits and nothing else.
+bool read_number(std::uint64_t& number, std::string_view text) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() && !text.empty();
+}
+
+Source parse_random(std::string_view text, std::string_view argument) {
+  Source source{SourceKind::random, {}, {}, 0, default_seed};
+  const std::size_t colon = argument.find(':');
+  if (!read_number(source.count, argument.substr(0, colon))) {
+    throw Error(
+        fmt::format("{}: random takes a number of values, as in random:1000000 or random:1000000:1", excerpt(text)));
+  }
+  if (colon != argument.npos && !read_number(source.seed, argument.substr(colon + 1))) {
+    throw Error(fmt::format("{}: the seed is a decimal number below 2^64", excerpt(text)));
+  }
+  if (source.count > max_listed) {
+    throw Error(fmt::format("{}: at most {} values are held in memory", excerpt(text), max_listed));
+  }
+  source.text = fmt::format("random:{}:{}", source.count, source.seed);
+  return source;
+}
+
+Source parse_source(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  const std::string_view argument = colon == text.npos ? std::string_view{} : text.substr(colon + 1);
+  if (colon == text.npos) {
+    for (const auto& [kind, word] : {std::pair{SourceKind::special, "special"}, std::pair{SourceKind::fields, "fields"},
+                                     std::pair{SourceKind::all, "all"}}) {
+      if (name == word) return {kind, word, {}, 0, 0};
+    }
+  } else if (name == "hex") {
+    return {SourceKind::hex, std::string(text), std::string(argument), 0, 0};
+  } else if (name == "file") {
+    return {SourceKind::file, std::string(text), std::string(argument), 0, 0};
+  } else if (name == "random") {
+    return parse_random(text, argument);
+  }
+  throw Error(
+      fmt::format("{}: not a source of values; there are hex:BYTES, file:PATH, special, fields, random:N[:SEED], all",
+                  text.empty() ? "(empty)" : excerpt(text)));
+}
+
+std::string duration(double seconds) {
+  constexpr double day = 86'400;
+  constexpr double year = 365.25 * day;
+  if (seconds >= 1e6 * year) return "more than a million years";
+  const auto in = [&](double unit, std::string_view name) {
+    return fmt::format("about {:.0f} {}", seconds / unit, name);
+  };
+  if (seconds >= 2 * year) return in(year, "years");
+  if (seconds >= 2 * day) return in(day, "days");
+  return in(3600, "hours");
+}
+
+std::uint64_t count_of_all(std::size_t packed_size) {
+  const std::size_t bits = 8 * packed_size;
+  if (bits < 64 && std::uint64_t{1} << bits <= max_enumerated) return std::uint64_t{1} << bits;
+  double seconds = 1 / values_a_second;
+  for (std::size_t bit = 0; bit < bits && seconds < std::numeric_limits<double>::max() / 2; ++bit) seconds *= 2;
+  throw Error(fmt::format("all: 2^{} values would take {} at half a million a second; at most {} are enumerated", bits,
+                          duration(seconds), max_enumerated));
+}
+
+void append_hex(ValueRows& rows, const Source& source) {
+  std::array<std::byte, max_packed_size> value{};
+  std::size_t bytes = 0;
+  try {
+    bytes = read_hex(value, source.argument);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", excerpt(source.text), error.what()));
+  }
+  if (bytes != rows.packed_size()) {
+    throw Error(fmt::format("{} has {} bytes; the routine takes {}", excerpt(source.text), bytes, rows.packed_size()));
+  }
+  rows.append_value(std::span(value).first(bytes));
+}
+
+ValueRows collect(std::size_t packed_size, const std::vector<BitField>& fields, std::span<const Source> sources) {
+  ValueRows rows(packed_size);
+  const SpecialPlan special = plan_special(fields);
+  const SweepPlan sweeps = plan_sweeps(fields);
+  std::uint64_t expected = 0;
+  for (const Source& source : sources) {
+    switch (source.kind) {
+      case SourceKind::special:
+        expected += special.count;
+        break;
+      case SourceKind::fields:
+        expected += sweeps.at_most;
+        break;
+      case SourceKind::hex:
+        expected += 1;
+        break;
+      default:
+        expected += source.count;
+        break;
+    }
+  }
+  rows.reserve(expected);
+  for (const Source& source : sources) {
+    switch (source.kind) {
+      case SourceKind::hex:
+        append_hex(rows, source);
+        break;
+      case SourceKind::file:
+        append_file(rows, source.argument);
+        break;
+      case SourceKind::special:
+        append_special(rows, special);
+        break;
+      case SourceKind::fields:
+        append_sweeps(rows, sweeps);
+        break;
+      case SourceKind::random:
+        append_random(rows, fields, source.count, source.seed);
+        break;
+      case SourceKind::all:
+        break;
+    }
+  }
+  return rows;
+}
+
+// The half-open range of the values 0 … total that a shard takes: the first total mod count shards have one more.
+std::pair<std::uint64_t, std::uint64_t> range_of(Shard shard, std::uint64_t total) {
+  const auto begin = [&](std::uint64_t index) {
+    return index * (total / shard.count) + std::min(index, total % shard.count);
+  };
+  return {begin(shard.index - 1), begin(shard.index)};
+}
+
+void require_shard(Shard shard) {
+  if (shard.index == 0 || shard.index > shard.count) {
+    throw Error(fmt::format("shard {}/{}: the first number is from 1 to the second", shard.index, shard.count));
+  }
+}
+
+}  // namespace
+
+struct ValueSet::Impl {
+  std::size_t packed_size = 0;
+  std::uint64_t count = 0;
+  std::vector<std::string> sources;
+  std::uint64_t first = 0;                          // of `all`: the smallest value
+  std::unique_ptr<std::byte[], FreeMemory> listed;  // null for `all`
+};
+
+ValueSet::ValueSet(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ValueSet::ValueSet(ValueSet&&) noexcept = default;
+ValueSet& ValueSet::operator=(ValueSet&&) noexcept = default;
+ValueSet::~ValueSet() = default;
+
+ValueSet ValueSet::build(std::size_t packed_size, std::span<const BitField> fields,
+                         std::span<const std::string> sources, Shard shard) {
+  if (packed_size == 0 || packed_size > max_packed_size) {
+    throw Error(fmt::format("packed values of {} bytes; possible are 1 to {}", packed_size, max_packed_size));
+  }
+  require_shard(shard);
+  std::vector<Source> parsed;
+  for (const std::string& source : sources) parsed.push_back(parse_source(source));
+  if (parsed.empty()) parsed = {parse_source("special"), parse_source("fields"), parse_source("random:1000000")};
+
+  auto impl = std::make_unique<Impl>();
+  impl->packed_size = packed_size;
+  const std::vector<BitField> usable = checked_fields(packed_size, fields);
+  if (std::ranges::find(parsed, SourceKind::all, &Source::kind) != parsed.end()) {
+    const auto [begin, end] = range_of(shard, count_of_all(packed_size));
+    impl->first = begin;
+    impl->count = end - begin;
+    impl->sources = {"all"};
+    return ValueSet(std::move(impl));
+  }
+
+  ValueRows rows = collect(packed_size, usable, parsed);
+  sort_distinct(rows);
+  const auto [begin, end] = range_of(shard, rows.size());
+  impl->count = end - begin;
+  impl->listed = rows.release_packed(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+  for (Source& source : parsed) impl->sources.push_back(std::move(source.text));
+  return ValueSet(std::move(impl));
+}
+
+std::size_t ValueSet::packed_size() const {
+  return impl_->packed_size;
+}
+
+std::uint64_t ValueSet::size() const {
+  return impl_->count;
+}
+
+void ValueSet::read(std::uint64_t first, std::span<std::byte> out) const {
+  const std::size_t bytes = impl_->packed_size;
+  const std::size_t count = out.size() / bytes;
+  if (out.size() % bytes != 0 || first > impl_->count || count > impl_->count - first) {
+    throw Error(fmt::format("{} bytes from value {} asked of a set of {} values of {} bytes", out.size(), first,
+                            impl_->count, bytes));
+  }
+  if (impl_->listed) {
+    if (count != 0) std::memcpy(out.data(), impl_->listed.get() + static_cast<std::size_t>(first) * bytes, out.size());
+    return;
+  }
+  std::uint64_t value = impl_->first + first;
+  for (std::size_t at = 0; at < out.size(); at += bytes, ++value) std::memcpy(out.data() + at, &value, bytes);
+}
+
+std::span<const std::string> ValueSet::sources() const {
+  return impl_->sources;
+}
+
+Shard parse_shard(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  Shard shard;
+  if (slash == text.npos || !read_number(shard.index, text.substr(0, slash)) ||
+      !read_number(shard.count, text.substr(slash + 1))) {
+    throw Error(fmt::format("shard {}: expected I/N, two decimal numbers as in 1/4", excerpt(text)));
+  }
+  require_shard(shard);
+  return shard;
+}
+
+std::string to_hex(std::span<const std::byte> bytes) {
+  std::string text;
+  text.reserve(3 * bytes.size());
+  for (const std::byte byte : bytes) {
+    fmt::format_to(std::back_inserter(text), "{}{:02x}", text.empty() ? "" : " ", std::to_integer<unsigned>(byte));
+  }
+  return text;
+}
+
+std::vector<std::byte> parse_hex(std::string_view text) {
+  std::vector<std::byte> bytes((text.size() + 1) / 2);
+  try {
+    bytes.resize(read_hex(bytes, text));
+  } catch (const Error& error) {
+    throw Error(fmt::format("\"{}\": {}", excerpt(text), error.what()));
+  }
+  return bytes;
+}
+
+}  // namespace bitwitness

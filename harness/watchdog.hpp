@@ -1,0 +1,47 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace bitwitness {
+
+/// Something that makes progress in one thread and can be told from another to give up what it is at.
+class Watched {
+ public:
+  virtual ~Watched() = default;
+  [[nodiscard]] virtual std::uint64_t progress() const = 0;
+  virtual void interrupt() = 0;
+};
+
+/// Interrupts what makes no progress for a while of its own thread's CPU time, so that a busy machine is not mistaken for a
+/// runaway.
+class Watchdog {
+ public:
+  explicit Watchdog(std::chrono::nanoseconds limit);
+  ~Watchdog();
+
+  /// Begins to watch something that the calling thread is about to do.
+  void arm(Watched& watched);
+  void disarm();
+
+ private:
+  void patrol(const std::stop_token& stop);
+
+  std::chrono::nanoseconds limit_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  Watched* watched_ = nullptr;
+  std::uint64_t arming_ = 0;
+#if defined(__linux__)
+  clockid_t clock_{};
+#endif
+  std::jthread thread_;  // last: it uses the others
+
+  [[nodiscard]] std::chrono::nanoseconds now() const;
+};
+
+}  // namespace bitwitness
