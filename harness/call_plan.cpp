@@ -16,6 +16,7 @@ constexpr std::uint64_t stack_size = 64 * page_size;
 /// Words of filler above the last argument, so that a read of an argument that the signature lacks is told by its value.
 constexpr std::size_t filler_words = 16;
 constexpr std::size_t filler_behind_input = 64;
+constexpr std::uint64_t gap_size = 4 * 1024 * 1024;
 constexpr std::size_t win64_shadow_bytes = 32;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -104,7 +105,8 @@ class Planner {
     layout.result = take(page_size);
     layout.stack = take(stack_size);
     layout.traps = {cursor, round_up_to_page(std::max<std::uint64_t>(import_count, 1) * trap_stride)};
-    layout.whole = {base, layout.traps.end() - base};
+    layout.gap = {layout.traps.end() + page_size, gap_size};
+    layout.whole = {base, layout.gap.end() - base};
   }
 
   std::vector<Passed> passed_arguments() {

@@ -74,6 +74,7 @@ struct CallLayout {
   Region result;    ///< where the stub stores st0; one page
   Region stack;
   Region traps;     ///< never mapped; one address per import
+  Region gap;       ///< 4 MiB without any access; what a witness does with it is its own affair
 };
 
 /// Offsets in the control page.

@@ -118,6 +118,12 @@ struct Emulator::Impl {
     }
   }
 
+  void map(std::uint64_t address, std::span<std::byte> memory, std::uint32_t permissions) const {
+    const uc_err error = uc_mem_map_ptr(uc, address, memory.size(), permissions, memory.data());
+    if (error == UC_ERR_OK) return;
+    throw Error(fmt::format("the emulator cannot map {} bytes at {:#x}: {}", memory.size(), address, uc_strerror(error)));
+  }
+
   template <typename Value>
   Value read(int reg) const {
     Value value{};
@@ -156,12 +162,12 @@ Emulator::Emulator(bool is_64_bit, EmulatorEvents& events) : impl_(std::make_uni
 Emulator::~Emulator() = default;
 
 void Emulator::map(std::uint64_t address, std::span<std::byte> memory, bool writable, bool executable) {
-  const std::uint32_t permissions =
-      UC_PROT_READ | (writable ? UC_PROT_WRITE : UC_PROT_NONE) | (executable ? UC_PROT_EXEC : UC_PROT_NONE);
-  const uc_err error = uc_mem_map_ptr(impl_->uc, address, memory.size(), permissions, memory.data());
-  if (error != UC_ERR_OK) {
-    throw Error(fmt::format("the emulator cannot map {} bytes at {:#x}: {}", memory.size(), address, uc_strerror(error)));
-  }
+  impl_->map(address, memory, UC_PROT_READ | (writable ? UC_PROT_WRITE : UC_PROT_NONE) |
+                                  (executable ? UC_PROT_EXEC : UC_PROT_NONE));
+}
+
+void Emulator::reserve(std::uint64_t address, std::span<std::byte> memory) {
+  impl_->map(address, memory, UC_PROT_NONE);
 }
 
 void Emulator::watch_writes() { impl_->hook(UC_HOOK_MEM_WRITE, &Impl::on_store, 1, 0); }

@@ -30,7 +30,8 @@ struct Trap {
   unsigned vector = 0;
 };
 
-/// What the host looks at after each call. `cx` holds what the routine left in eax or rax (see stub.hpp).
+/// What the host looks at after each call. `cx` holds eax or rax if the routine's result is
+/// there (see stub.hpp).
 struct CallState {
   std::uint64_t sp = 0;
   std::uint64_t cx = 0;
@@ -64,6 +65,9 @@ class Emulator {
 
   /// Maps host memory, page-aligned in both address spaces, that must outlive the engine. Read access is always given.
   void map(std::uint64_t address, std::span<std::byte> memory, bool writable, bool executable);
+
+  /// Takes an address range that the guest cannot access and the memory that stands for it.
+  void reserve(std::uint64_t address, std::span<std::byte> memory);
 
   /// Watches every store, or the instructions in [first, last]. Must be asked for before anything has run: translated code
   /// does not learn of it.

@@ -41,9 +41,9 @@ HostPages::~HostPages() {
 HostPages::HostPages(HostPages&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
 
 GuestMemory::GuestMemory(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable)
-    : base_(plan.layout.whole.address), surroundings_(plan.layout.traps.address - plan.layout.whole.address) {
-  map_surroundings(emulator, plan, image_is_writable);
+    : base_(plan.layout.whole.address), surroundings_(plan.layout.traps.address - plan.layout.whole.address), gap_(plan.layout.gap.size) {
   map_image(emulator, image, plan, image_is_writable);
+  map_surroundings(emulator, plan, image_is_writable);
 }
 
 void GuestMemory::map_surroundings(Emulator& emulator, const CallPlan& plan, bool input_is_writable) {
@@ -53,6 +53,9 @@ void GuestMemory::map_surroundings(Emulator& emulator, const CallPlan& plan, boo
   };
   const CallLayout& layout = plan.layout;
   map(layout.code, false, true);
+  // Unicorn numbers pages in the order they are mapped and keeps what it knows of translated code per 4 MiB of them. A store
+  // into such a range looks for code to throw away and costs up to half more, so data goes behind a gap.
+  emulator.reserve(layout.gap.address, gap_.bytes());
   map(layout.control, false, false);
   map(layout.input, input_is_writable, false);
   if (!input_is_writable) held_back_.push_back(layout.input);

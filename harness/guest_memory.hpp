@@ -61,6 +61,7 @@ class GuestMemory {
   std::uint64_t base_;
   std::vector<Region> held_back_;
   HostPages surroundings_;
+  HostPages gap_;
   std::vector<HostPages> copies_;
   std::vector<Mapping> writable_;
   std::unordered_map<std::uint64_t, std::vector<std::byte>> originals_;  // page address -> its bytes before any write

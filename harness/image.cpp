@@ -1,8 +1,6 @@
 #include "harness/image.hpp"
 
-#include "harness/close_names.hpp"
-#include "harness/code_statistics.hpp"
-#include "harness/error.hpp"
+#include "harness/image_impl.hpp"
 #include "harness/pe_excerpt.hpp"
 #include "harness/pe_headers.hpp"
 #include "harness/pe_layout.hpp"
@@ -11,14 +9,16 @@
 #include "harness/sha256.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <array>
+#include <cstring>
 #include <fstream>
+#include <memory>
 #include <new>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace bitwitness {
 namespace {
@@ -123,43 +123,7 @@ bool has_stand_in_marker(const pe::Headers& headers, std::span<const std::byte> 
   });
 }
 
-std::uint64_t parse_hex_number(std::string_view text, std::string_view location) {
-  std::uint64_t value = 0;
-  const bool prefixed = text.starts_with("0x") || text.starts_with("0X");
-  const char* const end = text.data() + text.size();
-  if (prefixed) {
-    const auto [stop, error] = std::from_chars(text.data() + 2, end, value, 16);
-    if (error == std::errc{} && stop == end) return value;
-  }
-  throw Error(fmt::format("location '{}': '{}' is not 0x and up to 16 hexadecimal digits", printable(location, true),
-                          printable(text, true)));
-}
-
 }  // namespace
-
-struct Image::Impl {
-  std::string path;
-  std::string name;
-  std::string sha256;
-  ImageFormat format = ImageFormat::pe32;
-  std::uint64_t base = 0;
-  pe::PageMemory memory;
-  std::vector<Segment> segments;
-  std::vector<NamedAddress> exports;
-  std::vector<NamedAddress> forwarded;  ///< exports that are another library's; the address is that of its name
-  std::vector<NamedAddress> symbols;
-  std::vector<Import> imports;
-  std::vector<std::string> notes;
-  std::string export_damage;
-  std::string symbol_damage;
-  bool stand_in = false;
-
-  void set_segments(const pe::Layout& layout);
-  void set_tables(const pe::Headers& headers, pe::Tables tables);
-  void note_damage(const pe::Excerpt& excerpt);
-  [[nodiscard]] std::uint64_t lookup(std::span<const NamedAddress> names, std::string_view wanted,
-                                     std::string_view location, std::string_view kind, std::string_view damage) const;
-};
 
 void Image::Impl::set_segments(const pe::Layout& layout) {
   for (const pe::MappedRange& range : layout.ranges) {
@@ -209,29 +173,6 @@ void Image::Impl::note_damage(const pe::Excerpt& excerpt) {
   for (const std::string& damage : excerpt.import_damage) {
     if (notes.size() < most) notes.push_back("not read: " + damage);
   }
-}
-
-std::uint64_t Image::Impl::lookup(std::span<const NamedAddress> names, std::string_view wanted,
-                                  std::string_view location, std::string_view kind, std::string_view damage) const {
-  const auto found = std::ranges::equal_range(names, wanted, {}, &NamedAddress::name);
-  if (found.size() == 1) return found.front().address;
-  std::string reason;
-  if (found.size() > 1) {
-    reason = fmt::format("{} {}s have that name: at {:#x}, {:#x}{}", found.size(), kind, found[0].address,
-                         found[1].address, found.size() > 2 ? ", …" : "");
-  } else if (!damage.empty()) {
-    reason = fmt::format("the {} table was not read: {}", kind, damage);
-  } else if (names.empty()) {
-    reason = fmt::format("it has no {}s", kind);
-  } else {
-    std::vector<std::string_view> known;
-    for (const NamedAddress& row : names) known.push_back(row.name);
-    std::vector<std::string> close;
-    for (const std::string_view candidate : close_names(wanted, known)) close.push_back(printable(candidate));
-    reason = fmt::format("no such {} among {}{}{}", kind, names.size(),
-                         close.empty() ? "" : "; close: ", fmt::join(close, ", "));
-  }
-  throw Error(fmt::format("{}: {}: {}", printable(path, true), printable(location, true), reason));
 }
 
 Image Image::load(const std::filesystem::path& path, const ImageOptions& options) {
@@ -305,74 +246,6 @@ std::span<const std::string> Image::notes() const {
 }
 bool Image::is_stand_in() const {
   return impl_->stand_in;
-}
-
-const Segment* Image::find(std::uint64_t address) const {
-  const auto after = std::ranges::upper_bound(impl_->segments, address, {}, &Segment::address);
-  if (after == impl_->segments.begin()) return nullptr;
-  const Segment& segment = *std::prev(after);
-  return address - segment.address < segment.bytes.size() ? &segment : nullptr;
-}
-
-std::span<const std::byte> Image::read(std::uint64_t address, std::size_t count) const {
-  const Segment* const segment = find(address);
-  if (segment == nullptr) {
-    throw Error(fmt::format("{}: {:#x} is not mapped", printable(impl_->path, true), address));
-  }
-  const auto offset = static_cast<std::size_t>(address - segment->address);
-  if (count > segment->bytes.size() - offset) {
-    throw Error(fmt::format("{}: {} bytes at {:#x} run past the end of {} at {:#x}", printable(impl_->path, true),
-                            count, address, segment->name, segment->address + segment->bytes.size()));
-  }
-  return segment->bytes.subspan(offset, count);
-}
-
-std::uint64_t Image::resolve(std::string_view location) const {
-  if (location.starts_with("0x") || location.starts_with("0X")) return parse_hex_number(location, location);
-  if (location.starts_with("rva:")) {
-    const std::uint64_t rva = parse_hex_number(location.substr(4), location);
-    if (rva <= 0xffffffff) return base() + rva;
-    throw Error(fmt::format("location '{}': a relative address has at most 32 bits", printable(location, true)));
-  }
-  if (location.starts_with("export:")) {
-    const std::string_view wanted = location.substr(7);
-    const auto elsewhere = std::ranges::equal_range(impl_->forwarded, wanted, {}, &NamedAddress::name);
-    if (!elsewhere.empty()) {
-      const pe::Bytes memory(impl_->memory.bytes());
-      throw Error(fmt::format("{}: {}: the code is in another file, as {}", printable(impl_->path, true),
-                              printable(location, true),
-                              printable(memory.text(elsewhere.front().address - base(), 256))));
-    }
-    return impl_->lookup(impl_->exports, wanted, location, "export", impl_->export_damage);
-  }
-  if (location.starts_with("symbol:")) {
-    return impl_->lookup(impl_->symbols, location.substr(7), location, "symbol", impl_->symbol_damage);
-  }
-  throw Error(
-      fmt::format("location '{}' is none of 0x…, rva:0x…, export:NAME, symbol:NAME", printable(location, true)));
-}
-
-void Image::require_code(std::uint64_t address, std::string_view what) const {
-  const auto fail = [&](const std::string& reason) {
-    throw Error(fmt::format("{}: {}: {:#x} {}", printable(impl_->path, true), printable(what, true), address, reason));
-  };
-  const Segment* const segment = find(address);
-  if (segment == nullptr) {
-    fail(fmt::format("is not mapped; the image takes {:#x} to {:#x}", base(), base() + size()));
-  }
-  if (!segment->executable) fail(fmt::format("lies in {}, which is not executable", segment->name));
-  const auto offset = static_cast<std::size_t>(address - segment->address);
-  if (offset >= segment->used)
-    fail(fmt::format("lies behind the end of {}, in the padding of its last page", segment->name));
-  const auto section = segment->bytes.first(static_cast<std::size_t>(segment->used));
-  constexpr std::size_t looked_at = 8;
-  const auto here = section.subspan(offset, std::min(looked_at, section.size() - offset));
-  if (std::ranges::all_of(here, [](std::byte b) { return b == std::byte{0}; })) {
-    fail(fmt::format("holds only zeros in {}: code that is not in the file, or not unpacked", segment->name));
-  }
-  if (looks_packed(section, offset)) {
-    fail(fmt::format("does not hold readable code: section {} looks packed or encrypted", segment->name));
-  }
 }
 
 std::string_view to_string(ImageFormat format) {

@@ -135,6 +135,7 @@ std::string words_text(const Difference& difference, const RunReport& run) {
 
 std::string failure_text(const Failure& failure) {
   std::string text(to_string(failure.kind));
+  std::replace(text.begin(), text.end(), '_', ' ');
   if (failure.address != 0) text += " at " + address_text(failure.address);
   if (!failure.instruction.empty()) text += ", " + printable(failure.instruction);
   if (!failure.reason.empty()) text += ": " + printable(failure.reason);
@@ -144,12 +145,10 @@ std::string failure_text(const Failure& failure) {
 std::string isolation_text(const Isolation& isolation) {
   if (isolation.sampled == 0) return {};
   if (isolation.unstable == 0) {
-    return fmt::format("{} values run again, each alone in a fresh image: the same words as in the batch",
-                       isolation.sampled);
+    return fmt::format("{} run again, each alone in a fresh image: the same words as in the batch", isolation.sampled);
   }
-  return fmt::format(
-      "{} of {} values run again, each alone in a fresh image, gave other words than in the batch; first {}",
-      isolation.unstable, isolation.sampled, to_hex(isolation.first_value));
+  return fmt::format("{} of {} run again, each alone in a fresh image, gave other words than in the batch; first {}",
+                     isolation.unstable, isolation.sampled, to_hex(isolation.first_value));
 }
 
 std::string portable_source(std::string_view source) {

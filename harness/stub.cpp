@@ -83,6 +83,13 @@ bool is_patched(const CallPlan& plan, unsigned xmm) {
   });
 }
 
+bool takes_accumulator(const CallPlan& plan) {
+  return std::ranges::any_of(plan.outputs, [](const OutputElement& output) {
+    return output.source == OutputElement::Source::general_pair ||
+           (output.source == OutputElement::Source::general && output.index == 0);
+  });
+}
+
 }  // namespace
 
 Stub make_stub(const CallPlan& plan, std::uint64_t routine, const Handover& handover) {
@@ -95,8 +102,10 @@ Stub make_stub(const CallPlan& plan, std::uint64_t routine, const Handover& hand
     if (output.source != OutputElement::Source::result_slot) continue;
     code.memory({output.scalar == Scalar::f64 ? 0xddU : 0xd9U}, 3, plan.layout.result.address);  // fstp
   }
-  if (plan.is_64_bit) code.bytes({0x48});
-  code.bytes({0x89, 0xc1});  // mov ecx, eax
+  if (takes_accumulator(plan)) {
+    if (plan.is_64_bit) code.bytes({0x48});
+    code.bytes({0x89, 0xc1});  // mov ecx, eax
+  }
   code.bytes({0xb8});        // mov eax, token
   code.word(handover.token);
   code.bytes({0xe7, handover.port});                             // out port, eax

@@ -21,8 +21,8 @@ struct Stub {
   std::uint64_t landing = 0;  ///< return address of the routine
 };
 
-/// Generates the stub for a plan, to stand at plan.layout.code. Each round: store st0 if it is the result; copy eax to ecx;
-/// hand over; halt if the control page says stop; reset the x87 unit and load both control words; set every register and
+/// Generates the stub for a plan, to stand at plan.layout.code. Each round: store st0, or copy eax to ecx, if it is the
+/// result; hand over; halt if the control page says stop; reset the x87 unit and load both control words; set every register and
 /// flag; jump to the routine, whose return address the host has put on the stack.
 Stub make_stub(const CallPlan& plan, std::uint64_t routine, const Handover& handover);
 

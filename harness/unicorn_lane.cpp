@@ -38,6 +38,11 @@ std::uint64_t ticks() {
 }
 
 std::uint64_t load(const std::byte* from, std::size_t size) {
+  if (size == 4) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, from, 4);
+    return bits;
+  }
   std::uint64_t bits = 0;
   std::memcpy(&bits, from, size);
   return bits;
@@ -51,6 +56,7 @@ std::uint64_t poison_at(std::size_t offset, std::size_t size) {
 
 /// Tells whether any 16-bit half (or the only byte) is still poison.
 bool shows_poison(std::uint64_t changed, std::size_t size) {
+  if (size == 4) return (changed & 0xffff) == 0 || changed >> 16 == 0;
   if (size == 1) return (changed & 0xff) == 0;
   for (std::size_t i = 0; i < size; i += 2) {
     if ((changed >> 8 * i & 0xffff) == 0) return true;
@@ -98,7 +104,20 @@ Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint6
   std::byte* stack = memory_.host(plan_.layout.stack.address);
   for (std::size_t at = 0; at < plan_.layout.stack.size; at += 4) std::memcpy(stack + at, &filler.stack_word, 4);
 
-  changed_.assign(plan_.outputs.size(), 0);
+  for (const OutputElement& output : plan_.outputs) {
+    Tap tap{output.source, output.scalar, static_cast<unsigned>(size_of(output.scalar))};
+    if (output.source == OutputElement::Source::slot) {
+      const Slot& slot = plan_.slots[output.index];
+      tap.memory = memory_.host(slot.region.address) + output.offset;
+      tap.is_poisoned = slot.role == Role::out;
+      tap.poison = poison_at(output.offset, tap.size);
+    } else if (output.source == OutputElement::Source::result_slot) {
+      tap.memory = memory_.host(plan_.layout.result.address);
+    } else {
+      tap.reg = static_cast<unsigned>(output.index);
+    }
+    taps_.push_back(tap);
+  }
   for (const Slot& slot : plan_.slots) {
     written_.emplace_back(slot.role == Role::in ? 0 : slot.region.size);
   }
@@ -127,11 +146,12 @@ void Lane::run(Run& out, std::span<std::uint32_t> words, std::span<const std::by
   words_ = words;
   count_ = packed.size() / plan_.packed_size;
   index_ = 0;
-  std::ranges::fill(changed_, 0);
+  for (Tap& tap : taps_) tap.changed = 0;
   if (kind_ == LaneKind::permissive) memory_.restore();
   set_environment(environment);
   while (index_ < count_) {
     prepare(index_);
+    started_ticks_ = ticks();
     const Trap trap = emulator_.start(stub_.enter);
     if (index_ == count_) break;
     if (kind_ == LaneKind::batch && trap.kind == Trap::Kind::forbidden && trap.access == Access::write &&
@@ -211,8 +231,7 @@ void Lane::prepare(std::size_t index) {
     }
   }
   writes_.clear();
-  progress_.fetch_add(1, std::memory_order_relaxed);
-  started_ticks_ = ticks();
+  progress_.store(progress_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // one writer
 }
 
 bool Lane::on_port_write(std::uint32_t port, std::uint32_t value) {
@@ -235,7 +254,9 @@ bool Lane::on_port_write(std::uint32_t port, std::uint32_t value) {
 
 void Lane::finish(const CallState& state) {
   // A value that took longer than a cycle an instruction of its budget is timed by instructions, alone.
-  bool suspect = state.sp != plan_.returned_sp || ticks() - started_ticks_ > budget_;
+  const std::uint64_t now = ticks();
+  bool suspect = state.sp != plan_.returned_sp || now - started_ticks_ > budget_;
+  started_ticks_ = now;  // of the next one
   suspect |= has_x87_result_ && x87_depth(state.fpsw) == 7;
   suspect |= gather(state);
   suspect |= writes_before_output();
@@ -272,50 +293,40 @@ void Lane::finish_alone(const CallState& state) {
 bool Lane::gather(const CallState& state) {
   bool poisoned = false;
   std::uint32_t* words = words_.data() + index_ * plan_.word_count;
-  for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
-    const OutputElement& output = plan_.outputs[i];
-    const std::size_t size = size_of(output.scalar);
+  for (Tap& tap : taps_) {
     std::uint64_t bits = 0;
-    switch (output.source) {
-      case OutputElement::Source::slot: {
-        const Slot& slot = plan_.slots[output.index];
-        bits = load(memory_.host(slot.region.address) + output.offset, size);
-        if (slot.role == Role::out) {
-          const std::uint64_t changed = bits ^ poison_at(output.offset, size);
-          changed_[i] |= changed;
-          poisoned |= shows_poison(changed, size);
-        }
-        break;
-      }
-      case OutputElement::Source::result_slot:
-        bits = load(memory_.host(plan_.layout.result.address), size);
-        break;
-      case OutputElement::Source::general:
-        bits = output.index == 0   ? state.cx  // see stub.hpp
-               : output.index == 2 ? state.dx
-                                   : emulator_.general(static_cast<unsigned>(output.index));
-        break;
-      case OutputElement::Source::general_pair:
-        bits = state.dx << 32 | (state.cx & 0xffffffff);
-        break;
-      case OutputElement::Source::xmm:
-        std::memcpy(&bits, emulator_.xmm(static_cast<unsigned>(output.index)).data(), size);
-        break;
+    if (tap.memory != nullptr) {
+      bits = load(tap.memory, tap.size);
+    } else {
+      bits = load_register(tap, state);
     }
-    switch (output.scalar) {
-      case Scalar::i8:
-        bits = static_cast<std::uint64_t>(std::int64_t{static_cast<std::int8_t>(bits)});
-        break;
-      case Scalar::i16:
-        bits = static_cast<std::uint64_t>(std::int64_t{static_cast<std::int16_t>(bits)});
-        break;
-      default:
-        break;
+    if (tap.is_poisoned) {
+      const std::uint64_t changed = bits ^ tap.poison;
+      tap.changed |= changed;
+      poisoned |= shows_poison(changed, tap.size);
     }
+    if (tap.scalar == Scalar::i8) bits = static_cast<std::uint64_t>(std::int64_t{static_cast<std::int8_t>(bits)});
+    if (tap.scalar == Scalar::i16) bits = static_cast<std::uint64_t>(std::int64_t{static_cast<std::int16_t>(bits)});
     *words++ = static_cast<std::uint32_t>(bits);
-    if (size == 8) *words++ = static_cast<std::uint32_t>(bits >> 32);
+    if (tap.size == 8) *words++ = static_cast<std::uint32_t>(bits >> 32);
   }
   return poisoned;
+}
+
+std::uint64_t Lane::load_register(const Tap& tap, const CallState& state) const {
+  switch (tap.source) {
+    case OutputElement::Source::general:
+      return tap.reg == 0 ? state.cx : emulator_.general(tap.reg);  // the stub has moved eax to ecx
+    case OutputElement::Source::general_pair:
+      return state.dx << 32 | (state.cx & 0xffffffff);
+    case OutputElement::Source::xmm: {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, emulator_.xmm(tap.reg).data(), tap.size);
+      return bits;
+    }
+    default:
+      return 0;
+  }
 }
 
 bool Lane::is_clean(const CallState& state) const {
@@ -352,11 +363,7 @@ bool Lane::writes_before_output() {
 
 bool Lane::output_never_changed() {
   bool unchanged = false;
-  for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
-    const OutputElement& output = plan_.outputs[i];
-    if (output.source != OutputElement::Source::slot || plan_.slots[output.index].role != Role::out) continue;
-    unchanged |= any_byte_zero(changed_[i], size_of(output.scalar));
-  }
+  for (const Tap& tap : taps_) unchanged |= tap.is_poisoned && any_byte_zero(tap.changed, tap.size);
   for (const Slot& slot : plan_.slots) {  // writes far before an output cannot be told apart by value
     if (slot.role == Role::in) continue;
     const std::uint64_t page = slot.region.end() - round_up_to_page(slot.region.size);

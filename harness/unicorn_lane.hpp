@@ -95,6 +95,19 @@ class Lane final : private EmulatorEvents {
   [[nodiscard]] bool writes_before_output();
   [[nodiscard]] bool output_never_changed();
 
+  /// Where one output element is taken from after a call.
+  struct Tap {
+    OutputElement::Source source;
+    Scalar scalar;
+    unsigned size;
+    const std::byte* memory = nullptr;  ///< null when it is in a register
+    unsigned reg = 0;
+    bool is_poisoned = false;
+    std::uint64_t poison = 0;
+    std::uint64_t changed = 0;  ///< bits in which some value of the batch differed from the poison
+  };
+  [[nodiscard]] std::uint64_t load_register(const Tap& tap, const CallState& state) const;
+
   LaneKind kind_;
   std::uint64_t budget_;
   CallPlan plan_;
@@ -104,6 +117,7 @@ class Lane final : private EmulatorEvents {
   Stub stub_;
   std::vector<std::uint64_t> vex_;
   std::vector<std::byte> poison_;
+  std::vector<Tap> taps_;
   bool has_x87_result_ = false;
   std::atomic<std::uint64_t> progress_{0};
 
@@ -114,7 +128,6 @@ class Lane final : private EmulatorEvents {
   std::size_t count_ = 0;
   std::size_t index_ = 0;
   Run* run_ = nullptr;
-  std::vector<std::uint64_t> changed_;  ///< per output element, bits in which some value differed from the poison
   std::uint64_t started_ticks_ = 0;
   std::vector<Trait> writes_;  ///< of the current call
   std::vector<Trait> found_;

@@ -42,7 +42,7 @@ class Slot {
 
 void keep_rising(std::vector<std::uint64_t>& codes) {
   std::ranges::sort(codes);
-  codes.erase(std::ranges::unique(codes).begin(), codes.end());
+  codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
 }
 
 // Multiplies, or returns the limit plus one when the product exceeds it.

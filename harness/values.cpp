@@ -79,6 +79,7 @@ Source parse_source(std::string_view text) {
   } else if (name == "hex") {
     return {SourceKind::hex, std::string(text), std::string(argument), 0, 0};
   } else if (name == "file") {
+    if (argument.empty()) throw Error("file: needs a path, as in file:values.txt");
     return {SourceKind::file, std::string(text), std::string(argument), 0, 0};
   } else if (name == "random") {
     return parse_random(text, argument);

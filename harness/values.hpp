@@ -23,8 +23,8 @@ Shard parse_shard(std::string_view text);
 /// Most values that `all` enumerates; beyond it the request is refused with an estimate of the time.
 inline constexpr std::uint64_t max_enumerated = std::uint64_t{1} << 34;
 
-/// Most values that sources other than `all` may list together, repeated ones counted: building their set takes up to 48
-/// bytes a value for values of up to 16 bytes.
+/// Most values that sources other than `all` may list together, repeated ones counted: while a set is built, values of up
+/// to 16 bytes take up to 40 bytes each.
 inline constexpr std::uint64_t max_listed = std::uint64_t{1} << 28;
 
 /// Distinct packed values, sorted as little-endian integers. Immutable; `read` may be called from several threads.

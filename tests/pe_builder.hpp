@@ -44,7 +44,7 @@ struct BuilderExport {
 struct BuilderLibrary {
   std::string name{};
   std::vector<std::string> functions{};  ///< "#12" for an ordinal
-  bool lookup_table = true;            ///< when false, as some linkers do, the address table is the only one
+  bool lookup_table = true;              ///< when false, as some linkers do, the address table is the only one
 };
 
 struct BuilderSymbol {

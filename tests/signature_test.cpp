@@ -230,10 +230,9 @@ TEST_CASE("limits hold at their edge", "[signature]") {
             .ends_with("column 32: expected at most 1024 bytes of output"));
   for (const std::string count : {"0", "", "1025", "4294967295", "4294967296", "18446744073709551617", "-1", "0x4"}) {
     INFO(count);
-    CHECK_FALSE(parse_error("cdecl(in u8[" + count + "]) -> f32").empty());
+    CHECK(parse_error("cdecl(in u8[" + count + "]) -> f32")
+              .ends_with("column 13: expected a count of elements from 1 to 1024"));
   }
-  CHECK(parse_error("cdecl(in u8[4294967295]) -> f32")
-            .ends_with("column 13: expected a count of elements from 1 to 1024"));
   std::string many = "cdecl(in u8";
   for (std::size_t i = 1; i < max_arguments; ++i) many += ", u8 = 1";
   CHECK(parse_signature(many + ") -> f32").arguments.size() == max_arguments);

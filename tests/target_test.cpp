@@ -2,14 +2,11 @@
 
 #include "harness/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/pe_builder.hpp"
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "vectors/embedded_targets.hpp"
-#include <unistd.h>
-
 namespace bitwitness {
 namespace {
 
@@ -41,23 +38,6 @@ const std::string good_decoder = "decoder = \"half\"";
 std::string with_anchor(const std::string& lines) {
   return "name = \"game\"\n[[anchor]]\n" + lines;
 }
-
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() /
-              ("bitwitness_target_test_" + std::to_string(getpid()) + ".toml")) {
-    std::ofstream(path_, std::ios::binary) << text;
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-
-  [[nodiscard]] std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace
 
@@ -240,12 +220,13 @@ TEST_CASE("a target is loaded by name", "[target]") {
 }
 
 TEST_CASE("a target is loaded from a file", "[target]") {
-  const TemporaryFile file("name = \"mine\"\nfoo = 1\n");
-  CHECK(error_of([&] { load_target(file.path()); }).starts_with(file.path() + ":2: unknown key 'foo'"));
-  std::ofstream(file.path()) << "name = \"mine\"\n";
-  CHECK(load_target(file.path()).name == "mine");
-  std::ofstream(file.path()) << "name = \"mine\"\n#" << std::string(1 << 20, ' ');
-  CHECK(error_of([&] { load_target(file.path()); }) == file.path() + ": longer than 1048576 bytes");
+  const tests::TemporaryFile file(tests::bytes_of("name = \"mine\"\nfoo = 1\n"), 0, "mine.toml");
+  const std::string path = file.path().string();
+  CHECK(error_of([&] { load_target(path); }).starts_with(path + ":2: unknown key 'foo'"));
+  file.write(tests::bytes_of("name = \"mine\"\n"));
+  CHECK(load_target(path).name == "mine");
+  file.write(tests::bytes_of("name = \"mine\"\n#" + std::string(1 << 20, ' ')));
+  CHECK(error_of([&] { load_target(path); }) == path + ": longer than 1048576 bytes");
   CHECK(error_of([] { load_target("./nothing"); }) == "./nothing: the target file cannot be opened");
   CHECK(error_of([] { load_target("nothing.toml"); }) == "nothing.toml: the target file cannot be opened");
   CHECK(error_of([] { load_target("/tmp/"); }) == "/tmp/: is a directory, expected a target file");

@@ -136,6 +136,28 @@ std::vector<Environment> parse_environments(const EnvironmentArguments& argument
   return all;
 }
 
+std::vector<std::string> environment_notes(const Environment& environment) {
+  constexpr unsigned fpcw_masks = 0x3f;
+  constexpr unsigned mxcsr_masks = 0x1f80;
+  constexpr unsigned flush_to_zero = 0x8000;
+  constexpr unsigned denormals_are_zero = 0x40;
+  std::vector<std::string> notes;
+  if ((environment.fpcw & fpcw_masks) != fpcw_masks) {
+    notes.push_back(fmt::format("fpcw {:04x} unmasks exceptions that the emulator does not raise", environment.fpcw));
+  }
+  if ((environment.mxcsr & mxcsr_masks) != mxcsr_masks) {
+    notes.push_back(fmt::format("mxcsr {:04x} unmasks exceptions that the emulator does not raise", environment.mxcsr));
+  }
+  if ((environment.mxcsr & flush_to_zero) != 0) {
+    notes.push_back(fmt::format("mxcsr {:04x} flushes tiny results to zero, the emulator does not", environment.mxcsr));
+  }
+  if ((environment.mxcsr & denormals_are_zero) != 0) {
+    notes.push_back(fmt::format("mxcsr {:04x} reads denormals as zero, the emulator does not in minima and maxima",
+                                environment.mxcsr));
+  }
+  return notes;
+}
+
 RunSettings parse_run(const RunArguments& arguments) {
   if (arguments.witness != "unicorn") {
     throw Error(fmt::format("--witness {}: unknown; the witness of this version is unicorn", arguments.witness));

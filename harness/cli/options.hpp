@@ -79,6 +79,9 @@ std::uint64_t parse_hex_number(std::string_view option, std::string_view text, s
 /// Returns every combination of the control words given, without repetition; the default environment when none is.
 std::vector<Environment> parse_environments(const EnvironmentArguments& arguments);
 
+/// Returns what an emulator does not do that a processor does in an environment, one sentence each, for a run's notes.
+std::vector<std::string> environment_notes(const Environment& environment);
+
 /// Reads the numbers and the witness. Throws Error.
 RunSettings parse_run(const RunArguments& arguments);
 

@@ -58,6 +58,7 @@ void write_beside(std::string_view option, const std::string& path, std::string_
     if (keep) write_all(option, path, path, "wb", text);
     return;
   }
+  error.clear();  // that nothing is there yet is none
   // A link keeps pointing where it does: the file behind it is what is replaced.
   const fs::path final_path = fs::exists(status) ? fs::canonical(path, error) : fs::path(path);
   if (error) throw cannot_write(option, path, error.message());

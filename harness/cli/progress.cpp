@@ -45,7 +45,7 @@ std::string progress_text(const std::string& title, const Progress& progress, do
                                                                  static_cast<double>(progress.total));
   std::string text = fmt::format("{}: {} % of {}, {} differ", title, percent, progress.total, progress.differed);
   if (rate > 0 && progress.done <= progress.total) {
-    text += fmt::format(", {:.0f} values/s, {} left", rate,
+    text += fmt::format(", {:.0f}/s, {} left", rate,
                         duration_text(static_cast<double>(progress.total - progress.done) / rate));
   }
   return text.substr(0, line_width);

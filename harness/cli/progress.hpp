@@ -14,7 +14,7 @@ bool standard_error_is_terminal();
 /// standard error is not a terminal. Used from one thread at a time.
 class ProgressLine {
  public:
-  /// `title` names the run: "packed_quat48 (run 1 of 2)".
+  /// `title` names the run: "packed_quat48 1/2".
   explicit ProgressLine(std::string title);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;

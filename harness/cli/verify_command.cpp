@@ -117,9 +117,8 @@ class Runner {
       double values_seconds = work.values_seconds;
       for (const Environment& environment : environments_) {
         const auto start = Clock::now();
-        report.runs.push_back(
-            run_one(work, environment,
-                    fmt::format("{} (run {} of {})", work.selected.routine.name, report.runs.size() + 1, total)));
+        report.runs.push_back(run_one(
+            work, environment, fmt::format("{} {}/{}", work.selected.routine.name, report.runs.size() + 1, total)));
         timings.push_back({values_seconds, seconds_since(start)});
         show_timing(report.runs.back(), timings.back());
         values_seconds = 0;
@@ -154,7 +153,9 @@ class Runner {
     options.progress = [&line](const Progress& progress) { line.show(progress); };
     RunReport report = verify(image_, work.selected.routine, work.subject, environment, work.values, options);
     if (shard_.count > 1) report.shard = fmt::format("{}/{}", shard_.index, shard_.count);
-    if (!work.selected.note.empty()) report.notes.insert(report.notes.begin(), work.selected.note);
+    std::vector<std::string> notes = environment_notes(environment);
+    if (!work.selected.note.empty()) notes.insert(notes.begin(), work.selected.note);
+    report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
     return report;
   }
 
