@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+
 #include <fmt/format.h>
 
 namespace bitwitness {
@@ -13,13 +14,12 @@ constexpr std::uint8_t edx = 2;
 constexpr std::uint8_t esp = 4;
 
 constexpr std::uint64_t stack_size = 64 * page_size;
-/// Words of filler above the last argument, so that a read of an argument that the signature lacks is told by its value.
-constexpr std::size_t filler_words = 16;
 constexpr std::size_t filler_behind_input = 64;
 constexpr std::uint64_t gap_size = 4 * 1024 * 1024;
-constexpr std::size_t win64_shadow_bytes = 32;
 
-std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 bool is_float(const Type& type) {
   return !type.is_array && (type.scalar == Scalar::f32 || type.scalar == Scalar::f64);
@@ -137,7 +137,8 @@ class Planner {
   void place_arguments() {
     const std::vector<Passed> all = passed_arguments();
     const bool win64 = signature_.convention == Convention::win64;
-    if (win64) stack_arguments_.resize(win64_shadow_bytes, std::byte{0});
+    // The caller's home for the register arguments, which it does not fill.
+    for (std::size_t i = 0; win64 && i < win64_home_words; ++i) put_filler(stack_arguments_);
     std::size_t position = 0;  // of the arguments that carry no register of their own
     for (std::size_t i = 0; i < all.size(); ++i) {
       const Argument& argument = signature_.arguments[i];
@@ -166,8 +167,8 @@ class Planner {
 
   void place_win64(const Passed& passed, const Argument& argument, std::size_t position) {
     static constexpr std::array<std::uint8_t, 4> integer = {ecx, edx, 8, 9};
-    const bool by_copy =
-        passed.is_packed && argument.type.is_array && passed.size != 1 && passed.size != 2 && passed.size != 4 && passed.size != 8;
+    const bool by_copy = passed.is_packed && argument.type.is_array && passed.size != 1 && passed.size != 2 &&
+                         passed.size != 4 && passed.size != 8;
     if (by_copy) {  // the copy stands above the arguments and its address takes their place
       copies_.push_back({passed, position});
       if (position >= integer.size()) stack_arguments_.resize(stack_arguments_.size() + 8, std::byte{0});
@@ -201,11 +202,17 @@ class Planner {
     stack_arguments_.resize(offset + width, std::byte{0});
     if (passed.is_packed) {
       const std::size_t extended = passed.size < width && passed.size < pointer_ ? pointer_ : passed.size;
-      plan_.patches.push_back({Patch::Place::stack, pointer_ + offset, passed.packed_offset, passed.size, extended,
-                               passed.is_signed});
+      plan_.patches.push_back(
+          {Patch::Place::stack, pointer_ + offset, passed.packed_offset, passed.size, extended, passed.is_signed});
     } else {
       std::memcpy(stack_arguments_.data() + offset, &passed.word, std::min<std::size_t>(width, 8));
     }
+  }
+
+  void put_filler(std::vector<std::byte>& to) {
+    const std::uint64_t word = filler_.stack_word + filler_words_placed_++ * filler_stride + filler_stride / 2;
+    const auto bytes = std::as_bytes(std::span(&word, 1)).first(pointer_);
+    to.insert(to.end(), bytes.begin(), bytes.end());
   }
 
   void place_frame() {
@@ -213,19 +220,17 @@ class Planner {
     std::vector<std::byte>& frame = plan_.frame;
     frame.assign(pointer_, std::byte{0});
     frame.insert(frame.end(), stack_arguments_.begin(), stack_arguments_.end());
-    while (frame.size() % 16 != 0) frame.push_back(std::byte{0xdd});
+    plan_.filler_offset = frame.size();
+    for (std::size_t i = 0; i < filler_words; ++i) put_filler(frame);
+    plan_.filler_bytes = frame.size() - plan_.filler_offset;
     std::vector<std::size_t> copy_offsets;
     for (const auto& [passed, position] : copies_) {
+      frame.resize(round_up(frame.size() - pointer_, 16) + pointer_,
+                   std::byte{0});  // the arguments begin at a multiple
       copy_offsets.push_back(frame.size());
       plan_.patches.push_back(
           {Patch::Place::stack, frame.size(), passed.packed_offset, passed.size, passed.size, false});
-      frame.resize(round_up(frame.size() + passed.size, 16), std::byte{0});
-    }
-    for (std::size_t i = 0; i < filler_words; ++i) {
-      const std::uint32_t word = filler_.stack_word + static_cast<std::uint32_t>(i) * filler_stride + filler_stride / 2;
-      const auto bytes = std::as_bytes(std::span(&word, 1));
-      frame.insert(frame.end(), bytes.begin(), bytes.end());
-      if (pointer_ == 8) frame.insert(frame.end(), 4, std::byte{0});
+      frame.resize(frame.size() + passed.size, std::byte{0});
     }
     // As compilers arrange it, the arguments begin on a 16-byte boundary.
     const std::uint64_t arguments = (plan_.layout.stack.end() - round_up(frame.size(), 16) - 256) & ~std::uint64_t{15};
@@ -246,7 +251,7 @@ class Planner {
       if (position < integer.size()) {
         plan_.general[integer[position]] = address;
       } else {
-        std::memcpy(plan_.frame.data() + pointer_ + win64_shadow_bytes + 8 * (position - integer.size()), &address, 8);
+        std::memcpy(plan_.frame.data() + pointer_ + 8 * position, &address, 8);
       }
     }
   }
@@ -265,7 +270,8 @@ class Planner {
     const bool floating = result.scalar == Scalar::f32 || result.scalar == Scalar::f64;
     OutputElement output{OutputElement::Source::general, eax, 0, result.scalar};
     if (result.place) {
-      output.source = result.place->kind == RegisterClass::xmm ? OutputElement::Source::xmm : OutputElement::Source::general;
+      output.source =
+          result.place->kind == RegisterClass::xmm ? OutputElement::Source::xmm : OutputElement::Source::general;
       output.index = result.place->number;
     } else if (floating) {
       output.source = plan_.is_64_bit ? OutputElement::Source::xmm : OutputElement::Source::result_slot;
@@ -282,6 +288,7 @@ class Planner {
   std::vector<std::byte> stack_arguments_;
   std::vector<std::pair<Passed, std::size_t>> copies_;  // with their argument position
   std::size_t registers_used_ = 0;
+  std::uint64_t filler_words_placed_ = 0;
 };
 
 }  // namespace

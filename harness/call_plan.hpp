@@ -1,4 +1,6 @@
 #pragma once
+#include "harness/signature.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -6,25 +8,32 @@
 #include <string>
 #include <vector>
 
-#include "harness/signature.hpp"
-
 namespace bitwitness {
 
 inline constexpr std::uint64_t page_size = 4096;
 
-constexpr std::uint64_t round_up_to_page(std::uint64_t bytes) { return (bytes + page_size - 1) & ~(page_size - 1); }
+constexpr std::uint64_t round_up_to_page(std::uint64_t bytes) {
+  return (bytes + page_size - 1) & ~(page_size - 1);
+}
 
-/// What stands in places that a signature gives no value: registers, stack, bytes behind the input. A routine whose result
-/// depends on them gives other words under another filler.
+/// What stands in places that a signature gives no value: registers, stack, bytes behind the input. A routine whose
+/// result depends on them gives other words under another filler.
 struct Filler {
   /// Register n holds general + n * filler_stride + filler_stride / 2: addresses around which nothing is mapped.
   std::uint32_t general = 0;
-  std::uint32_t stack_word = 0;    ///< the same for the words above the last stack argument, counted from 0
-  std::uint8_t input_byte = 0;     ///< behind the packed bytes
-  std::uint32_t xmm_word = 0;      ///< each 32 bits of an XMM register that holds no argument
+  std::uint32_t stack_word =
+      0;  ///< the same for stack words that hold no argument, from the lowest up; elsewhere itself
+  std::uint8_t input_byte = 0;  ///< behind the packed bytes
+  std::uint32_t xmm_word = 0;   ///< each 32 bits of an XMM register that holds no argument
 };
 
 inline constexpr std::uint32_t filler_stride = 0x10000;
+
+/// Words of filler above the last stack argument: a read of an argument that the signature lacks is told by its value.
+inline constexpr std::size_t filler_words = 16;
+
+/// Words below the stack arguments of win64 in which a routine may keep its register arguments; also filler.
+inline constexpr std::size_t win64_home_words = 4;
 
 /// A guest address range of `size` bytes.
 struct Region {
@@ -39,9 +48,9 @@ struct Region {
 struct Slot {
   Role role = Role::in;
   Type type;
-  Region region;                   ///< the buffer itself
-  std::size_t packed_offset = 0;   ///< of its bytes in the packed value (in, inout)
-  std::size_t argument = 0;        ///< index in the signature
+  Region region;                  ///< the buffer itself
+  std::size_t packed_offset = 0;  ///< of its bytes in the packed value (in, inout)
+  std::size_t argument = 0;       ///< index in the signature
 };
 
 /// Packed bytes that are copied to a place other than a slot before each call, extended to `width` bytes.
@@ -64,17 +73,17 @@ struct OutputElement {
   Scalar scalar = Scalar::f32;
 };
 
-/// Addresses of everything that surrounds a call, relative to nothing: guest memory outside the image. The ranges between
-/// the regions stay unmapped and guard their ends.
+/// Addresses of everything that surrounds a call, relative to nothing: guest memory outside the image. The ranges
+/// between the regions stay unmapped and guard their ends.
 struct CallLayout {
   Region whole;
-  Region code;      ///< the stub; read and execute
-  Region control;   ///< what the stub loads; read only
-  Region input;     ///< every `in` slot; read only
-  Region result;    ///< where the stub stores st0; one page
+  Region code;     ///< the stub; read and execute
+  Region control;  ///< what the stub loads; read only
+  Region input;    ///< every `in` slot; read only
+  Region result;   ///< where the stub stores st0; one page
   Region stack;
-  Region traps;     ///< never mapped; one address per import
-  Region gap;       ///< 4 MiB without any access; what a witness does with it is its own affair
+  Region traps;  ///< never mapped; one address per import
+  Region gap;    ///< 4 MiB without any access; what a witness does with it is its own affair
 };
 
 /// Offsets in the control page.
@@ -94,7 +103,9 @@ struct CallPlan {
   std::vector<Slot> slots;
   std::vector<Patch> patches;
   std::vector<OutputElement> outputs;
-  std::vector<std::byte> frame;      ///< stack bytes from entry_sp up: return address, arguments, filler
+  std::vector<std::byte> frame;   ///< stack bytes from entry_sp up: return address, arguments, filler, copies of values
+  std::size_t filler_offset = 0;  ///< in the frame: what a caller would keep for itself
+  std::size_t filler_bytes = 0;
   std::uint64_t entry_sp = 0;        ///< stack pointer at the routine's first instruction
   std::uint64_t returned_sp = 0;     ///< stack pointer after it has returned as its convention says
   std::uint64_t argument_bytes = 0;  ///< of stack arguments, for messages
@@ -104,8 +115,8 @@ struct CallPlan {
   std::size_t word_count = 0;
 };
 
-/// Plans calls of a signature with the surroundings laid out from `base` on. The return address in the frame is left 0: it
-/// belongs to the stub. Precondition: require_callable(signature, is_64_bit) passed.
+/// Plans calls of a signature with the surroundings laid out from `base` on. The return address in the frame is left 0:
+/// it belongs to the stub. Precondition: require_callable(signature, is_64_bit) passed.
 CallPlan plan_call(const Signature& signature, bool is_64_bit, std::uint64_t base, std::size_t import_count,
                    const Filler& filler);
 

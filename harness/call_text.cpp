@@ -1,8 +1,9 @@
 #include "harness/call_text.hpp"
 
-#include <fmt/format.h>
-
 #include "harness/disassembly.hpp"
+#include "harness/refused_code.hpp"
+
+#include <fmt/format.h>
 
 namespace bitwitness {
 namespace {
@@ -18,7 +19,9 @@ std::string_view verb(Access access) {
   }
 }
 
-std::string bytes(std::uint64_t count) { return fmt::format("{} byte{}", count, count == 1 ? "" : "s"); }
+std::string bytes(std::uint64_t count) {
+  return fmt::format("{} byte{}", count, count == 1 ? "" : "s");
+}
 
 std::string interrupt(unsigned vector) {
   switch (vector) {
@@ -67,7 +70,10 @@ std::string CallText::place(const Lane& lane, std::uint64_t address) const {
                     slot.role == Role::in ? "in " + to_string(slot.type)
                                           : (slot.role == Role::out ? "out " : "inout ") + to_string(slot.type));
     if (slot.region.contains(address)) return "in " + name;
-    if (near(slot.region.end(), page_size)) return fmt::format("{} past the end of {}", bytes(address - slot.region.end()), name);
+    if (address == slot.region.end()) return "just past the end of " + name;
+    if (near(slot.region.end(), page_size)) {
+      return fmt::format("{} past the end of {}", bytes(address - slot.region.end()), name);
+    }
     if (slot.role != Role::in && near(slot.region.address - page_size, page_size)) {
       return fmt::format("{} before {}", bytes(slot.region.address - address), name);
     }
@@ -80,20 +86,37 @@ std::string CallText::place(const Lane& lane, std::uint64_t address) const {
   if (layout.code.contains(address) || layout.control.contains(address) || layout.result.contains(address)) {
     return "in the code that calls the routine";
   }
+  return "where nothing is mapped";
+}
+
+std::string CallText::filler(const Lane& lane, std::uint64_t address) const {
+  const CallPlan& plan = lane.plan();
   const Filler& filler = filler_of(lane.kind());
   const unsigned registers = plan.is_64_bit ? 16 : 8;
   if (address - filler.general < registers * filler_stride) {
     const auto number = static_cast<std::uint8_t>((address - filler.general) / filler_stride);
     const std::string name = to_string(Register{RegisterClass::general, number}, plan.is_64_bit);
-    const auto offset = static_cast<std::int64_t>(address - plan.general[number]);
-    return fmt::format("at {} {} {}, and the signature gives {} no value", name, offset < 0 ? '-' : '+',
+    const std::uint64_t holds = filler.general + number * filler_stride + filler_stride / 2;
+    const auto offset = static_cast<std::int64_t>(address - holds);
+    return fmt::format("at {} {} {:#x}, and the signature gives {} no value", name, offset < 0 ? '-' : '+',
                        offset < 0 ? -offset : offset, name);
   }
-  if (address - filler.stack_word < 16 * filler_stride) {
-    return fmt::format("through stack argument {}, which the signature does not have",
-                       plan.argument_bytes / (plan.is_64_bit ? 8 : 4) + (address - filler.stack_word) / filler_stride + 1);
+  const std::uint64_t home_words = plan.is_64_bit ? win64_home_words : 0;
+  const std::uint64_t offset = address - filler.stack_word;
+  if (offset >= (home_words + filler_words) * filler_stride) return {};
+  if (offset < filler_stride / 4) return "through a stack word that nothing has been written to";
+  const std::uint64_t word = offset / filler_stride;
+  if (word < home_words) {
+    return fmt::format("through the stack word kept for register argument {}, which its caller leaves open", word + 1);
   }
-  return "where nothing is mapped";
+  return fmt::format("through stack argument {}, which the signature does not have",
+                     plan.argument_bytes / (plan.is_64_bit ? 8 : 4) + word - home_words + 1);
+}
+
+std::string CallText::where(const Lane& lane, std::uint64_t address) const {
+  // What a register held by chance says nothing; which register it was does.
+  const std::string known = filler(lane, address);
+  return known.empty() ? fmt::format("at {:#x}, {}", address, place(lane, address)) : known;
 }
 
 std::string CallText::trap(const Lane& lane, const CallEnd& end) const {
@@ -104,17 +127,14 @@ std::string CallText::trap(const Lane& lane, const CallEnd& end) const {
         return trap.access == Access::execute ? fmt::format("calls the import {}", name)
                                               : fmt::format("{} the imported variable {}", verb(trap.access), name);
       }
-      if (trap.access == Access::execute) {
-        return fmt::format("jumps to {:#x}, {}", trap.address, place(lane, trap.address));
-      }
-      return fmt::format("{} {} at {:#x}, {}", verb(trap.access), bytes(trap.size), trap.address,
-                         place(lane, trap.address));
+      if (trap.access == Access::execute) return fmt::format("jumps to code {}", where(lane, trap.address));
+      return fmt::format("{} {} {}", verb(trap.access), bytes(trap.size), where(lane, trap.address));
     case Trap::Kind::forbidden:
       if (trap.access == Access::execute) {
-        return fmt::format("jumps to {:#x}, {}, which is not executable", trap.address, place(lane, trap.address));
+        return fmt::format("jumps to code {}, which is not executable", where(lane, trap.address));
       }
-      return fmt::format("{} {} at {:#x}, {}, which is read-only", verb(trap.access), bytes(trap.size), trap.address,
-                         place(lane, trap.address));
+      return fmt::format("{} {} {}, which is read-only", verb(trap.access), bytes(trap.size),
+                         where(lane, trap.address));
     case Trap::Kind::interrupt:
       return interrupt(trap.vector);
     case Trap::Kind::invalid:
@@ -152,18 +172,19 @@ std::string CallText::stack_out_of_order(const Lane& lane, const CallEnd& end) c
 Incident CallText::incident(Lane& lane, const CallEnd& end) const {
   Incident incident;
   incident.address = end.instruction;
-  if (const auto instruction = disassemble_one(image_, end.instruction)) {
+  const std::optional<Instruction> instruction = disassemble_one(image_, end.instruction);
+  if (instruction) {
     incident.instruction = instruction->text;
-  } else if (const auto outside = disassemble_one(lane.surrounding_bytes(end.instruction, 16), end.instruction,
-                                                  lane.plan().is_64_bit)) {
+  } else if (const auto outside =
+                 disassemble_one(lane.surrounding_bytes(end.instruction, 16), end.instruction, lane.plan().is_64_bit)) {
     incident.instruction = outside->text;
   }
   incident.kind = OutcomeKind::faulted;
   if (end.over_budget) {
     incident.kind = OutcomeKind::out_of_budget;
     incident.reason = fmt::format("has executed {} instructions and not returned", lane.budget());
-  } else if (end.runs_vex) {
-    incident.reason = "is VEX-encoded, which the emulator would execute wrongly";
+  } else if (end.refused && instruction) {
+    incident.reason = why_refused(image_, *instruction);
   } else if (end.trap.kind != Trap::Kind::none) {
     incident.reason = trap(lane, end);
   } else if (end.sp_offset != 0) {
@@ -183,16 +204,22 @@ std::string CallText::trait(const Lane& lane, const Trait& trait) const {
     case Trait::Kind::writes_image:
       return fmt::format("writes to {:#x}, {}", trait.detail, place(lane, trait.detail));
     case Trait::Kind::writes_input:
-    case Trait::Kind::writes_beside_output:
-      return fmt::format("writes {}", place(lane, trait.detail));
+    case Trait::Kind::writes_beside_output: {
+      const std::string where = place(lane, trait.detail);
+      return fmt::format("writes {}{}", where.starts_with("in ") ? "to its input, " : "", where);
+    }
     case Trait::Kind::fpcw:
       return fmt::format("returns with the x87 control word {:04x}", trait.detail);
     case Trait::Kind::mxcsr:
       return fmt::format("returns with the MXCSR control bits {:04x}", trait.detail);
     case Trait::Kind::direction_flag:
       return "returns with the direction flag set";
-    case Trait::Kind::x87_stack:
+    case Trait::Kind::writes_above_arguments:
+      return "writes to the stack above its arguments";
+    case Trait::Kind::x87_values:
       return fmt::format("leaves {} value{} on the x87 stack", trait.detail, trait.detail == 1 ? "" : "s");
+    case Trait::Kind::x87_pops:
+      return fmt::format("takes {} value{} from an empty x87 stack", trait.detail, trait.detail == 1 ? "" : "s");
   }
   return {};
 }

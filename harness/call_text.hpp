@@ -1,9 +1,9 @@
 #pragma once
-#include <string>
-
 #include "harness/image.hpp"
 #include "harness/machine.hpp"
 #include "harness/unicorn_lane.hpp"
+
+#include <string>
 
 namespace bitwitness {
 
@@ -19,7 +19,10 @@ class CallText {
   [[nodiscard]] std::string trait(const Lane& lane, const Trait& trait) const;
 
  private:
+  /// "at 0x401000, in .text": an address and what lies there, or what led there when that was filler.
+  [[nodiscard]] std::string where(const Lane& lane, std::uint64_t address) const;
   [[nodiscard]] std::string place(const Lane& lane, std::uint64_t address) const;
+  [[nodiscard]] std::string filler(const Lane& lane, std::uint64_t address) const;
   [[nodiscard]] std::string trap(const Lane& lane, const CallEnd& end) const;
   [[nodiscard]] std::string import(const Lane& lane, std::uint64_t address) const;
   [[nodiscard]] std::string stack_out_of_order(const Lane& lane, const CallEnd& end) const;

@@ -45,15 +45,13 @@ std::vector<std::string_view> close_names(std::string_view wanted, std::span<con
   const std::size_t tolerance = std::max<std::size_t>(2, wanted.size() / 4);
   std::vector<std::pair<std::size_t, std::string_view>> found;
   for (const std::string_view name : known) {
-    const std::size_t difference = std::max(name.size(), wanted.size()) - std::min(name.size(), wanted.size());
-    if (difference <= tolerance && name.size() <= max_compared) {
-      const std::size_t distance = edits(wanted, name);
-      if (distance <= tolerance && distance < wanted.size()) {
-        found.emplace_back(distance, name);
-        continue;
-      }
+    std::size_t distance = std::max(name.size(), wanted.size()) - std::min(name.size(), wanted.size());
+    bool likely = wanted.size() >= 4 && contains(name, wanted);
+    if (!likely && distance <= tolerance && name.size() <= max_compared) {
+      distance = edits(wanted, name);
+      likely = distance <= tolerance && distance < wanted.size();
     }
-    if (wanted.size() >= 4 && contains(name, wanted)) found.emplace_back(difference, name);
+    if (likely) found.emplace_back(distance, name);
   }
   std::ranges::sort(found);
   found.erase(std::unique(found.begin(), found.end()), found.end());

@@ -85,8 +85,6 @@ Flow flow_of(const cs_insn& instruction) {
     case X86_INS_IRET:
     case X86_INS_IRETD:
     case X86_INS_IRETQ:
-    case X86_INS_SYSEXIT:
-    case X86_INS_SYSRET:
       return Flow::return_;
     case X86_INS_INT3:
     case X86_INS_HLT:

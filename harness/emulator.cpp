@@ -1,18 +1,21 @@
 #include "harness/emulator.hpp"
 
-#include <unicorn/unicorn.h>
-
-#include <fmt/format.h>
-#include <mutex>
-
 #include "harness/error.hpp"
 #include "harness/machine.hpp"
+
+#include <mutex>
+
+#include <fmt/format.h>
+#include <unicorn/unicorn.h>
 
 namespace bitwitness {
 namespace {
 
 // Opening an engine initialises tables that all engines share.
 std::mutex open_mutex;
+
+/// Where emulation would end of itself. Nothing is ever mapped there, so that arriving there is a fault.
+constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 
 constexpr std::array<int, 16> general_64 = {UC_X86_REG_RAX, UC_X86_REG_RCX, UC_X86_REG_RDX, UC_X86_REG_RBX,
                                             UC_X86_REG_RSP, UC_X86_REG_RBP, UC_X86_REG_RSI, UC_X86_REG_RDI,
@@ -47,10 +50,12 @@ struct Emulator::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
+    if (pristine != nullptr) uc_context_free(pristine);
     if (uc != nullptr) uc_close(uc);
   }
 
   uc_engine* uc = nullptr;
+  uc_context* pristine = nullptr;
   bool is_64_bit;
   EmulatorEvents& events;
   Trap trap;
@@ -59,8 +64,7 @@ struct Emulator::Impl {
   void hook(int type, Callback callback, std::uint64_t first, std::uint64_t last, Extra... extra) {
     uc_hook handle = 0;
     // Unicorn takes every callback as an untyped pointer.
-    const uc_err error =
-        uc_hook_add(uc, &handle, type, reinterpret_cast<void*>(callback), this, first, last, extra...);
+    const uc_err error = uc_hook_add(uc, &handle, type, reinterpret_cast<void*>(callback), this, first, last, extra...);
     if (error != UC_ERR_OK) throw Error(fmt::format("the emulator refuses a hook: {}", uc_strerror(error)));
   }
 
@@ -71,7 +75,8 @@ struct Emulator::Impl {
 
   static Impl& self(void* user) { return *static_cast<Impl*>(user); }
 
-  static bool on_invalid_access(uc_engine*, uc_mem_type type, std::uint64_t address, int size, std::int64_t, void* user) {
+  static bool on_invalid_access(uc_engine*, uc_mem_type type, std::uint64_t address, int size, std::int64_t,
+                                void* user) {
     Impl& impl = self(user);
     if (impl.trap.kind == Trap::Kind::none) {
       impl.trap = {is_mapped(type) ? Trap::Kind::forbidden : Trap::Kind::unmapped, access_of(type), address,
@@ -121,7 +126,15 @@ struct Emulator::Impl {
   void map(std::uint64_t address, std::span<std::byte> memory, std::uint32_t permissions) const {
     const uc_err error = uc_mem_map_ptr(uc, address, memory.size(), permissions, memory.data());
     if (error == UC_ERR_OK) return;
-    throw Error(fmt::format("the emulator cannot map {} bytes at {:#x}: {}", memory.size(), address, uc_strerror(error)));
+    throw Error(
+        fmt::format("the emulator cannot map {} bytes at {:#x}: {}", memory.size(), address, uc_strerror(error)));
+  }
+
+  static void on_edge(uc_engine*, uc_tb* block, uc_tb*, void* user) {
+    Impl& impl = self(user);
+    if (impl.trap.kind == Trap::Kind::none && !impl.events.on_new_code(block->pc, block->size)) {
+      impl.halt_with({Trap::Kind::stopped, Access::execute, block->pc, 0, 0});
+    }
   }
 
   template <typename Value>
@@ -152,42 +165,62 @@ Emulator::Emulator(bool is_64_bit, EmulatorEvents& events) : impl_(std::make_uni
   impl_->hook(UC_HOOK_INSN, &Impl::on_out, everywhere_first, everywhere_last, UC_X86_INS_OUT);
   impl_->hook(UC_HOOK_INSN, &Impl::on_system_call, everywhere_first, everywhere_last, UC_X86_INS_SYSCALL);
   impl_->hook(UC_HOOK_INSN, &Impl::on_system_call, everywhere_first, everywhere_last, UC_X86_INS_SYSENTER);
+  impl_->hook(UC_HOOK_EDGE_GENERATED, &Impl::on_edge, everywhere_first, everywhere_last);
   // Unicorn reports 0 for both control words at first while it computes otherwise.
   impl_->write<std::uint16_t>(UC_X86_REG_FPCW, 0x037f);
   impl_->write<std::uint16_t>(UC_X86_REG_FPSW, 0);
   impl_->write<std::uint16_t>(UC_X86_REG_FPTAG, 0xffff);
   impl_->write<std::uint32_t>(UC_X86_REG_MXCSR, 0x1f80);
+  reset_flags();
+  if (uc_context_alloc(impl_->uc, &impl_->pristine) != UC_ERR_OK ||
+      uc_context_save(impl_->uc, impl_->pristine) != UC_ERR_OK) {
+    throw Error("the emulator cannot save its registers");
+  }
 }
 
 Emulator::~Emulator() = default;
 
 void Emulator::map(std::uint64_t address, std::span<std::byte> memory, bool writable, bool executable) {
-  impl_->map(address, memory, UC_PROT_READ | (writable ? UC_PROT_WRITE : UC_PROT_NONE) |
-                                  (executable ? UC_PROT_EXEC : UC_PROT_NONE));
+  impl_->map(address, memory,
+             UC_PROT_READ | (writable ? UC_PROT_WRITE : UC_PROT_NONE) | (executable ? UC_PROT_EXEC : UC_PROT_NONE));
 }
 
 void Emulator::reserve(std::uint64_t address, std::span<std::byte> memory) {
   impl_->map(address, memory, UC_PROT_NONE);
 }
 
-void Emulator::watch_writes() { impl_->hook(UC_HOOK_MEM_WRITE, &Impl::on_store, 1, 0); }
+void Emulator::watch_writes() {
+  impl_->hook(UC_HOOK_MEM_WRITE, &Impl::on_store, 1, 0);
+}
 
 void Emulator::watch_instructions(std::uint64_t first, std::uint64_t last) {
   impl_->hook(UC_HOOK_CODE, &Impl::on_code, first, last);
 }
 
 Trap Emulator::start(std::uint64_t address) {
-  impl_->trap = {};
-  // The end address only has to lie where no code of ours or the image's does; the stub ends with hlt.
-  const uc_err error = uc_emu_start(impl_->uc, address, ~std::uint64_t{0}, 0, 0);
-  if (impl_->trap.kind == Trap::Kind::none && error != UC_ERR_OK) {
-    impl_->trap = {Trap::Kind::engine, Access::execute, program_counter(), 0, static_cast<unsigned>(error)};
-    if (error == UC_ERR_INSN_INVALID) impl_->trap.kind = Trap::Kind::invalid;
+  Trap& trap = impl_->trap;
+  trap = {};
+  // What stopped the call before may have left anything: the trap flag, or an exception that makes the next a double
+  // fault.
+  uc_context_restore(impl_->uc, impl_->pristine);
+  const uc_err error = uc_emu_start(impl_->uc, address, nowhere, 0, 0);
+  if (trap.kind != Trap::Kind::none) return trap;
+  if (error != UC_ERR_OK) {
+    trap = {Trap::Kind::engine, Access::execute, program_counter(), 0, static_cast<unsigned>(error)};
+    if (error == UC_ERR_INSN_INVALID) trap.kind = Trap::Kind::invalid;
+  } else if (program_counter() == nowhere) {
+    trap = {Trap::Kind::unmapped, Access::execute, nowhere, 0, 0};
   }
-  return impl_->trap;
+  return trap;
 }
 
-void Emulator::stop() { uc_emu_stop(impl_->uc); }
+void Emulator::reset_flags() {
+  impl_->write<std::uint64_t>(UC_X86_REG_EFLAGS, plain_flags);
+}
+
+void Emulator::stop() {
+  uc_emu_stop(impl_->uc);
+}
 
 CallState Emulator::call_state() const {
   CallState state;
@@ -198,14 +231,23 @@ CallState Emulator::call_state() const {
                                   UC_X86_REG_FPSW,
                                   UC_X86_REG_MXCSR,
                                   UC_X86_REG_EFLAGS};
-  std::array<void*, 7> places = {&state.sp,   &state.cx,    &state.dx,   &state.fpcw,
-                                 &state.fpsw, &state.mxcsr, &state.flags};
+  std::array<void*, 7> places = {&state.sp, &state.cx, &state.dx, &state.fpcw, &state.fpsw, &state.mxcsr, &state.flags};
   uc_reg_read_batch(impl_->uc, registers.data(), places.data(), static_cast<int>(registers.size()));
   return state;
 }
 
+unsigned Emulator::x87_values() const {
+  const auto tags = impl_->read<std::uint16_t>(UC_X86_REG_FPTAG);
+  unsigned values = 0;
+  for (unsigned reg = 0; reg < 8; ++reg) {
+    if ((tags >> 2 * reg & 3) != 3) ++values;  // 3: empty
+  }
+  return values;
+}
+
 std::uint64_t Emulator::general(unsigned reg) const {
-  return impl_->is_64_bit ? impl_->read<std::uint64_t>(general_64.at(reg)) : impl_->read<std::uint32_t>(general_32.at(reg));
+  return impl_->is_64_bit ? impl_->read<std::uint64_t>(general_64.at(reg))
+                          : impl_->read<std::uint32_t>(general_32.at(reg));
 }
 
 std::array<std::uint32_t, 4> Emulator::xmm(unsigned reg) const {

@@ -52,7 +52,12 @@ class EmulatorEvents {
   virtual void on_write(std::uint64_t address, unsigned size) = 0;
   /// Called before each watched instruction. Returns false to stop there.
   virtual bool on_instruction(std::uint64_t address) = 0;
+  /// Called before a run of instructions is executed for the first time. Returns false to stop there.
+  virtual bool on_new_code(std::uint64_t address, unsigned size) = 0;
 };
+
+/// The flags a call starts with, as programs see them: interrupts are on, and one bit is always set.
+inline constexpr std::uint32_t plain_flags = 0x202;
 
 /// An emulated x86 CPU with flat memory. The only user of Unicorn. Not thread-safe but for `stop`.
 class Emulator {
@@ -69,18 +74,23 @@ class Emulator {
   /// Takes an address range that the guest cannot access and the memory that stands for it.
   void reserve(std::uint64_t address, std::span<std::byte> memory);
 
-  /// Watches every store, or the instructions in [first, last]. Must be asked for before anything has run: translated code
-  /// does not learn of it.
+  /// Watches every store, or the instructions in [first, last]. Must be asked for before anything has run: translated
+  /// code does not learn of it.
   void watch_writes();
   void watch_instructions(std::uint64_t first, std::uint64_t last);
 
-  /// Runs from an address until the guest halts or is stopped.
+  /// Runs from an address until the guest halts or is stopped. The CPU is at first as it was made, whatever ran before.
   [[nodiscard]] Trap start(std::uint64_t address);
 
   /// Makes `start` return soon. Callable from another thread.
   void stop();
 
+  /// Makes the flags plain.
+  void reset_flags();
+
   [[nodiscard]] CallState call_state() const;
+  /// Counts the x87 registers that hold a value, whatever the top of the stack is.
+  [[nodiscard]] unsigned x87_values() const;
   [[nodiscard]] std::uint64_t general(unsigned reg) const;
   [[nodiscard]] std::array<std::uint32_t, 4> xmm(unsigned reg) const;
   [[nodiscard]] std::uint64_t program_counter() const;

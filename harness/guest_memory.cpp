@@ -1,14 +1,14 @@
 #include "harness/guest_memory.hpp"
 
-#include <sys/mman.h>
+#include "harness/error.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fmt/format.h>
 #include <utility>
 
-#include "harness/error.hpp"
+#include <fmt/format.h>
+#include <sys/mman.h>
 
 namespace bitwitness {
 namespace {
@@ -22,7 +22,8 @@ std::span<std::byte> shared(std::span<const std::byte> bytes) {
 void copy_sparse(std::span<std::byte> to, std::span<const std::byte> from) {
   static constexpr std::array<std::byte, page_size> zero{};
   for (std::size_t at = 0; at < from.size(); at += page_size) {
-    if (std::memcmp(from.data() + at, zero.data(), page_size) != 0) std::memcpy(to.data() + at, from.data() + at, page_size);
+    if (std::memcmp(from.data() + at, zero.data(), page_size) != 0)
+      std::memcpy(to.data() + at, from.data() + at, page_size);
   }
 }
 
@@ -41,7 +42,9 @@ HostPages::~HostPages() {
 HostPages::HostPages(HostPages&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
 
 GuestMemory::GuestMemory(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable)
-    : base_(plan.layout.whole.address), surroundings_(plan.layout.traps.address - plan.layout.whole.address), gap_(plan.layout.gap.size) {
+    : base_(plan.layout.whole.address),
+      surroundings_(plan.layout.traps.address - plan.layout.whole.address),
+      gap_(plan.layout.gap.size) {
   map_image(emulator, image, plan, image_is_writable);
   map_surroundings(emulator, plan, image_is_writable);
 }
@@ -49,12 +52,12 @@ GuestMemory::GuestMemory(Emulator& emulator, const Image& image, const CallPlan&
 void GuestMemory::map_surroundings(Emulator& emulator, const CallPlan& plan, bool input_is_writable) {
   const auto map = [&](const Region& region, bool writable, bool executable) {
     emulator.map(region.address, {host(region.address), static_cast<std::size_t>(region.size)}, writable, executable);
-    if (writable) writable_.push_back({region, host(region.address)});
+    if (writable) writable_.push_back({region, host(region.address), executable});
   };
   const CallLayout& layout = plan.layout;
   map(layout.code, false, true);
-  // Unicorn numbers pages in the order they are mapped and keeps what it knows of translated code per 4 MiB of them. A store
-  // into such a range looks for code to throw away and costs up to half more, so data goes behind a gap.
+  // Unicorn numbers pages in the order they are mapped and keeps what it knows of translated code per 4 MiB of them. A
+  // store into such a range looks for code to throw away and costs up to half more, so data goes behind a gap.
   emulator.reserve(layout.gap.address, gap_.bytes());
   map(layout.control, false, false);
   map(layout.input, input_is_writable, false);
@@ -75,7 +78,8 @@ void GuestMemory::map_image(Emulator& emulator, const Image& image, const CallPl
   }
   std::ranges::sort(slots);
   for (const Segment& segment : image.segments()) {
-    const auto first = std::ranges::lower_bound(slots, segment.address, {}, &std::pair<std::uint64_t, std::uint64_t>::first);
+    const auto first =
+        std::ranges::lower_bound(slots, segment.address, {}, &std::pair<std::uint64_t, std::uint64_t>::first);
     const auto last = std::ranges::lower_bound(slots, segment.address + segment.bytes.size(), {},
                                                &std::pair<std::uint64_t, std::uint64_t>::first);
     if (!image_is_writable && segment.writable) held_back_.push_back({segment.address, segment.bytes.size()});
@@ -112,16 +116,15 @@ void GuestMemory::map_segment(Emulator& emulator, const Segment& segment,
       slots = slots.subspan(1);
     }
     emulator.map(at, memory, writable, segment.executable);
-    if (writable) writable_.push_back({{at, bytes.size()}, memory.data()});
+    if (writable) writable_.push_back({{at, bytes.size()}, memory.data(), segment.executable});
     at = next;
   }
 }
 
-std::byte* GuestMemory::find(std::uint64_t address) {
-  for (const Mapping& mapping : writable_) {
-    if (mapping.region.contains(address)) return mapping.host + (address - mapping.region.address);
-  }
-  return nullptr;
+const GuestMemory::Mapping* GuestMemory::find(std::uint64_t address) const {
+  const auto found =
+      std::ranges::find_if(writable_, [address](const Mapping& mapping) { return mapping.region.contains(address); });
+  return found == writable_.end() ? nullptr : &*found;
 }
 
 bool GuestMemory::may_become_writable(std::uint64_t address) const {
@@ -130,18 +133,26 @@ bool GuestMemory::may_become_writable(std::uint64_t address) const {
 
 void GuestMemory::before_write(std::uint64_t address, unsigned size) {
   const std::uint64_t first = address & ~(page_size - 1);
+  if (first == last_kept_ && address + size <= first + page_size) return;
   for (std::uint64_t page = first; page < address + size; page += page_size) {
     if (dirty_.contains(page)) continue;
-    const std::byte* memory = find(page);
-    if (memory == nullptr) continue;  // about to fault
+    const Mapping* mapping = find(page);
+    if (mapping == nullptr) continue;  // about to fault
+    const std::byte* memory = mapping->host + (page - mapping->region.address);
     dirty_.insert(page);
+    code_was_written_ |= mapping->executable;
     originals_.try_emplace(page, memory, memory + page_size);
   }
+  if (dirty_.contains(first)) last_kept_ = first;
 }
 
 void GuestMemory::restore() {
-  for (const std::uint64_t page : dirty_) std::memcpy(find(page), originals_.at(page).data(), page_size);
+  for (const std::uint64_t page : dirty_) {
+    const Mapping& mapping = *find(page);
+    std::memcpy(mapping.host + (page - mapping.region.address), originals_.at(page).data(), page_size);
+  }
   dirty_.clear();
+  last_kept_ = no_page;
 }
 
 }  // namespace bitwitness

@@ -1,4 +1,8 @@
 #pragma once
+#include "harness/call_plan.hpp"
+#include "harness/emulator.hpp"
+#include "harness/image.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -6,10 +10,6 @@
 #include <unordered_set>
 #include <utility>
 #include <vector>
-
-#include "harness/call_plan.hpp"
-#include "harness/image.hpp"
-#include "harness/emulator.hpp"
 
 namespace bitwitness {
 
@@ -30,8 +30,9 @@ class HostPages {
 /// The memory a routine sees: the image, with every import bound to a trap, and the surroundings of a call.
 class GuestMemory {
  public:
-  /// Maps everything into the engine. Memory that the guest cannot change is shared with the image. With `image_is_writable`
-  /// the image's writable segments get a copy of their own and may be written, and so may the input.
+  /// Maps everything into the engine. Memory that the guest cannot change is shared with the image. With
+  /// `image_is_writable` the image's writable segments get a copy of their own and may be written, and so may the
+  /// input.
   GuestMemory(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable);
 
   /// Host memory of an address in the surroundings.
@@ -46,17 +47,22 @@ class GuestMemory {
   /// Puts back every page that was written since the last call.
   void restore();
 
- private:
-  void map_surroundings(Emulator& emulator, const CallPlan& plan, bool input_is_writable);
-  void map_image(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable);
-  void map_segment(Emulator& emulator, const Segment& segment, std::span<const std::pair<std::uint64_t, std::uint64_t>> slots,
-                   unsigned slot_size, bool own_copy);
-  std::byte* find(std::uint64_t address);
+  /// Tells whether code has been written. The engine then keeps what it has translated of it, and its reports of stores
+  /// have gaps: neither can be put back.
+  [[nodiscard]] bool code_was_written() const { return code_was_written_; }
 
+ private:
   struct Mapping {
     Region region;
     std::byte* host = nullptr;
+    bool executable = false;
   };
+
+  void map_surroundings(Emulator& emulator, const CallPlan& plan, bool input_is_writable);
+  void map_image(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable);
+  void map_segment(Emulator& emulator, const Segment& segment,
+                   std::span<const std::pair<std::uint64_t, std::uint64_t>> slots, unsigned slot_size, bool own_copy);
+  const Mapping* find(std::uint64_t address) const;
 
   std::uint64_t base_;
   std::vector<Region> held_back_;
@@ -66,6 +72,9 @@ class GuestMemory {
   std::vector<Mapping> writable_;
   std::unordered_map<std::uint64_t, std::vector<std::byte>> originals_;  // page address -> its bytes before any write
   std::unordered_set<std::uint64_t> dirty_;
+  bool code_was_written_ = false;
+  static constexpr std::uint64_t no_page = 1;
+  std::uint64_t last_kept_ = no_page;  // the page of the store before, if it is in `dirty_`
 };
 
 }  // namespace bitwitness

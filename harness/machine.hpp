@@ -63,7 +63,7 @@ struct Batch {
 };
 
 struct MachineOptions {
-  std::uint64_t budget = 1'000'000;  ///< instructions one value may execute
+  std::uint64_t budget = 1'000'000;  ///< instructions one value may execute; of a repeated one each repetition counts
 };
 
 /// A witness: executes one routine of one image over batches of packed values. Not thread-safe; use one per thread.

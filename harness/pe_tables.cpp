@@ -13,14 +13,14 @@
 #include <LIEF/version.h>
 #include <fmt/format.h>
 
-// LIEF's one owner. Its interface changed between 0.9 (which has no version macros) and 0.14, and again in 0.17; what
-// differs is asked of the types themselves.
+// LIEF's one owner. Its interface changed between 0.9 and 0.14, and again up to 0.17, and most versions have no macro
+// to tell them by: what differs is asked of the types themselves, and 0.9 has no ParserConfig.hpp.
 
 namespace bitwitness::pe {
 namespace {
 
 void silence_lief() {
-#ifdef LIEF_VERSION_MAJOR
+#if __has_include(<LIEF/PE/ParserConfig.hpp>)
   LIEF::logging::disable();
 #else
   LIEF::Logger::disable();
@@ -50,13 +50,22 @@ std::uint32_t section_of(const Symbol& symbol) {
   }
 }
 
+/// Newer versions give forwarded exports the address 0 and keep what the table says apart.
+template <typename Entry>
+std::uint32_t address_of(const Entry& entry) {
+  if constexpr (requires { entry.function_rva(); }) {
+    return static_cast<std::uint32_t>(entry.function_rva());
+  } else {
+    return static_cast<std::uint32_t>(entry.address());
+  }
+}
+
 template <typename Binary>
 void read_exports(const Binary& binary, std::vector<ExportRow>& rows) {
-  if (!binary.has_exports()) return;
   const auto* const table = pointer_to(binary.get_export());
   if (table == nullptr) return;
   for (const auto& entry : table->entries()) {
-    if (!entry.name().empty()) rows.push_back({entry.name(), static_cast<std::uint32_t>(entry.address())});
+    if (!entry.name().empty()) rows.push_back({entry.name(), address_of(entry)});
   }
 }
 
@@ -87,7 +96,7 @@ template <typename Binary>
 void read_relocations(const Binary& binary, std::vector<RelocationRow>& rows) {
   for (const auto& block : binary.relocations()) {
     for (const auto& entry : block.entries()) {
-      rows.push_back({block.virtual_address() + entry.position(), static_cast<unsigned>(entry.data()) >> 12U});
+      rows.push_back({block.virtual_address() + entry.position(), static_cast<unsigned>(entry.type())});
     }
   }
 }

@@ -44,7 +44,10 @@ std::string repeat_command(const Report& report, const RunReport& run, std::span
   words.insert(words.end(), report.repeat_options.begin(), report.repeat_options.end());
   words.insert(words.end(), {"--values", "hex:" + hex});
   std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  for (const std::string& word : words) {
+    if (!line.empty()) line += ' ';
+    line += shell_word(word);
+  }
   return line;
 }
 

@@ -22,11 +22,13 @@ constexpr std::array<std::uint8_t, 4> poison_pattern = {0x5a, 0xa5, 0xa5, 0xff};
 /// Bytes before an output that are checked after every call; the rest of its page once a batch.
 constexpr std::size_t checked_before_output = 32;
 
-/// Distinct addresses outside output and stack that are kept of one call.
-constexpr std::size_t max_writes_kept = 16;
-
 constexpr std::uint8_t handover_port = 0xf5;
 constexpr std::uint64_t direction_flag = 0x400;
+constexpr std::uint64_t passing_flags = 0xcd5;  // status flags and the direction flag, which the stub sets anew
+
+/// A value that took longer than its budget at this pace is counted by instructions, alone. Straight code runs at one
+/// or two instructions a tick.
+constexpr std::uint64_t instructions_per_tick = 4;
 constexpr std::uint32_t mxcsr_control_bits = 0xffc0;  // below them are the sticky exception flags
 
 std::uint64_t ticks() {
@@ -71,8 +73,6 @@ bool any_byte_zero(std::uint64_t bits, std::size_t size) {
   return false;
 }
 
-unsigned x87_depth(std::uint16_t fpsw) { return (8U - (fpsw >> 11 & 7U)) & 7U; }
-
 /// The guest cannot know it, so only the stub hands over.
 std::uint32_t make_token() {
   std::random_device device;
@@ -81,20 +81,24 @@ std::uint32_t make_token() {
 
 }  // namespace
 
-const Filler& filler_of(LaneKind kind) { return kind == LaneKind::alone ? alone_filler : batch_filler; }
+const Filler& filler_of(LaneKind kind) {
+  return kind == LaneKind::alone ? alone_filler : batch_filler;
+}
 
 Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint64_t base,
-           std::span<const std::uint64_t> vex, std::uint64_t budget)
-    : kind_(kind),
+           std::span<const std::uint64_t> refused, std::uint64_t budget)
+    : image_(image),
+      kind_(kind),
       budget_(budget),
       plan_(plan_call(routine.signature, image.format() == ImageFormat::pe32_plus, base, image.imports().size(),
                       filler_of(kind))),
       emulator_(plan_.is_64_bit, *this),
-      memory_(emulator_, image, plan_, kind != LaneKind::batch),
+      memory_(emulator_, image, plan_, watches_everything()),
       handover_{handover_port, make_token()},
       stub_(make_stub(plan_, routine.address, handover_)),
-      vex_(vex.begin(), vex.end()) {
+      refused_(refused.begin(), refused.end()) {
   const Filler& filler = filler_of(kind);
+  frame_ = memory_.host(plan_.entry_sp);
   std::memcpy(memory_.host(plan_.layout.code.address), stub_.code.data(), stub_.code.size());
   std::memcpy(plan_.frame.data(), &stub_.landing, plan_.is_64_bit ? 8 : 4);
   std::byte* control = memory_.host(plan_.layout.control.address);
@@ -124,66 +128,59 @@ Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint6
   std::size_t longest = 0;
   for (const Slot& slot : plan_.slots) longest = std::max<std::size_t>(longest, slot.region.size);
   for (std::size_t i = 0; i < longest; ++i) poison_.push_back(static_cast<std::byte>(poison_pattern[i % 4]));
-  has_x87_result_ = std::ranges::any_of(plan_.outputs, [](const OutputElement& output) {
-    return output.source == OutputElement::Source::result_slot;
-  });
+  has_x87_result_ = std::ranges::any_of(
+      plan_.outputs, [](const OutputElement& output) { return output.source == OutputElement::Source::result_slot; });
 
-  if (kind != LaneKind::batch) emulator_.watch_writes();
-  if (kind == LaneKind::alone) {
+  std::ranges::sort(refused_);
+  if (watches_everything()) {
+    emulator_.watch_writes();
     emulator_.watch_instructions(1, 0);
   } else {
-    for (const std::uint64_t address : vex_) emulator_.watch_instructions(address, address);
+    for (const std::uint64_t address : refused_) emulator_.watch_instructions(address, address);
   }
 }
 
 void Lane::run(Run& out, std::span<std::uint32_t> words, std::span<const std::byte> packed,
                const Environment& environment) {
   out.suspects.clear();
+  out.ends.clear();
   out.traits.clear();
   out.writes_memory_of_its_own = false;
+  out.refused.clear();
   run_ = &out;
   packed_ = packed;
   words_ = words;
   count_ = packed.size() / plan_.packed_size;
   index_ = 0;
   for (Tap& tap : taps_) tap.changed = 0;
-  if (kind_ == LaneKind::permissive) memory_.restore();
   set_environment(environment);
+  if (kind_ == LaneKind::permissive) {
+    memory_.restore();
+    for (; index_ < count_; ++index_) {
+      call();
+      record();
+    }
+    return;
+  }
   while (index_ < count_) {
     prepare(index_);
     started_ticks_ = ticks();
     const Trap trap = emulator_.start(stub_.enter);
     if (index_ == count_) break;
-    if (kind_ == LaneKind::batch && trap.kind == Trap::Kind::forbidden && trap.access == Access::write &&
+    if (!out.refused.empty()) return;
+    if (trap.kind == Trap::Kind::forbidden && trap.access == Access::write &&
         memory_.may_become_writable(trap.address)) {
       out.writes_memory_of_its_own = true;
       return;
     }
-    out.suspects.push_back(index_);
+    out.suspects.push_back({index_, false});
     ++index_;
   }
   if (output_never_changed()) {
     out.suspects.resize(count_);
-    for (std::size_t i = 0; i < count_; ++i) out.suspects[i] = i;
+    for (std::size_t i = 0; i < count_; ++i) out.suspects[i] = {i, false};
     out.traits.clear();
   }
-}
-
-CallEnd Lane::run_one(std::span<std::uint32_t> words, std::span<const std::byte> packed,
-                      const Environment& environment) {
-  memory_.restore();
-  packed_ = packed;
-  words_ = words;
-  count_ = 1;
-  index_ = 0;
-  end_ = {};
-  instructions_ = 0;
-  for (auto& bytes : written_) std::fill(bytes.begin(), bytes.end(), false);
-  set_environment(environment);
-  prepare(0);
-  end_.trap = emulator_.start(stub_.enter);
-  if (index_ == 0 && end_.trap.kind == Trap::Kind::none) end_.trap.kind = Trap::Kind::halt;
-  return end_;
 }
 
 void Lane::interrupt() {
@@ -203,24 +200,27 @@ std::span<const std::byte> Lane::surrounding_bytes(std::uint64_t address, std::s
 void Lane::set_environment(const Environment& environment) {
   std::byte* control = memory_.host(plan_.layout.control.address);
   const std::uint32_t fpcw = environment.fpcw;
-  const std::uint32_t go_on = 0;
   std::memcpy(control + control_fpcw, &fpcw, 4);
   std::memcpy(control + control_mxcsr, &environment.mxcsr, 4);
-  std::memcpy(control + control_stop, &go_on, 4);
   environment_ = environment;
+  set_stop(watches_everything());
+}
+
+void Lane::set_stop(bool stop) {
+  const std::uint32_t word = stop ? 1 : 0;
+  std::memcpy(memory_.host(plan_.layout.control.address) + control_stop, &word, 4);
 }
 
 void Lane::prepare(std::size_t index) {
   const std::byte* packed = packed_.data() + index * plan_.packed_size;
-  std::byte* frame = memory_.host(plan_.entry_sp);
   std::byte* control = memory_.host(plan_.layout.control.address);
-  std::memcpy(frame, plan_.frame.data(), plan_.frame.size());
+  std::memcpy(frame_, plan_.frame.data(), plan_.frame.size());
   for (const Slot& slot : plan_.slots) {
     const std::byte* bytes = slot.role == Role::out ? poison_.data() : packed + slot.packed_offset;
     std::memcpy(memory_.host(slot.region.address), bytes, slot.region.size);
   }
   for (const Patch& patch : plan_.patches) {
-    std::byte* to = frame + patch.target;
+    std::byte* to = frame_ + patch.target;
     if (patch.place == Patch::Place::general) to = control + control_general + 8 * patch.target;
     if (patch.place == Patch::Place::xmm) to = control + control_xmm + 16 * patch.target;
     const std::byte* from = packed + patch.packed_offset;
@@ -237,56 +237,38 @@ void Lane::prepare(std::size_t index) {
 bool Lane::on_port_write(std::uint32_t port, std::uint32_t value) {
   if (port != handover_.port || value != handover_.token) return false;
   const CallState state = emulator_.call_state();
-  if (kind_ == LaneKind::alone) {
-    finish_alone(state);
-  } else {
-    finish(state);
+  if (watches_everything()) {
+    finish_watched(state);
+    came_back_ = true;
+    return true;  // each call has a start of its own
   }
+  if (((state.flags ^ plain_flags) & ~passing_flags) != 0) emulator_.reset_flags();
+  finish(state);
   ++index_;
   if (index_ < count_) {
     prepare(index_);
   } else {
-    const std::uint32_t stop = 1;
-    std::memcpy(memory_.host(plan_.layout.control.address) + control_stop, &stop, 4);
+    set_stop(true);
   }
   return true;
 }
 
 void Lane::finish(const CallState& state) {
-  // A value that took longer than a cycle an instruction of its budget is timed by instructions, alone.
-  const std::uint64_t now = ticks();
-  bool suspect = state.sp != plan_.returned_sp || now - started_ticks_ > budget_;
-  started_ticks_ = now;  // of the next one
+  bool suspect = state.sp != plan_.returned_sp;
   suspect |= has_x87_result_ && x87_depth(state.fpsw) == 7;
   suspect |= gather(state);
   suspect |= writes_before_output();
-  if (suspect) {
-    run_->suspects.push_back(index_);
+  const std::uint64_t now = ticks();
+  const bool slow = (now - started_ticks_) * instructions_per_tick > budget_;
+  started_ticks_ = now;  // of the next one
+  if (suspect || slow) {
+    run_->suspects.push_back({index_, !suspect});
     return;
   }
-  if (!writes_.empty() || !is_clean(state)) {
+  if (!is_clean(state)) {
     found_.clear();
     find_traits(found_, state);
     for (const Trait& trait : found_) run_->traits.emplace_back(index_, trait);
-  }
-}
-
-void Lane::finish_alone(const CallState& state) {
-  gather(state);
-  end_.sp_offset = static_cast<std::int64_t>(state.sp - plan_.returned_sp);
-  find_traits(end_.traits, state);
-  std::size_t word = 0;
-  for (const OutputElement& output : plan_.outputs) {
-    const std::size_t size = size_of(output.scalar);
-    bool whole = true;
-    if (output.source == OutputElement::Source::slot && plan_.slots[output.index].role == Role::out) {
-      const auto first = written_[output.index].begin() + static_cast<std::ptrdiff_t>(output.offset);
-      whole = std::all_of(first, first + static_cast<std::ptrdiff_t>(size), [](bool byte) { return byte; });
-    } else if (output.source == OutputElement::Source::result_slot) {
-      whole = x87_depth(state.fpsw) != 7;
-    }
-    if (!whole && !end_.unwritten_word) end_.unwritten_word = word;
-    word += size == 8 ? 2 : 1;
   }
 }
 
@@ -331,18 +313,30 @@ std::uint64_t Lane::load_register(const Tap& tap, const CallState& state) const 
 
 bool Lane::is_clean(const CallState& state) const {
   return state.fpcw == environment_.fpcw && ((state.mxcsr ^ environment_.mxcsr) & mxcsr_control_bits) == 0 &&
-         (state.flags & direction_flag) == 0 && x87_depth(state.fpsw) == 0;
+         (state.flags & direction_flag) == 0 && x87_depth(state.fpsw) == 0 && keeps_callers_stack();
+}
+
+bool Lane::keeps_callers_stack() const {
+  const std::byte* expected = plan_.frame.data() + plan_.filler_offset;
+  return std::memcmp(frame_ + plan_.filler_offset, expected, plan_.filler_bytes) == 0;
 }
 
 void Lane::find_traits(std::vector<Trait>& traits, const CallState& state) const {
   traits.insert(traits.end(), writes_.begin(), writes_.end());
+  if (!keeps_callers_stack()) traits.push_back({Trait::Kind::writes_above_arguments, 0});
   if (state.fpcw != environment_.fpcw) traits.push_back({Trait::Kind::fpcw, state.fpcw});
   if (((state.mxcsr ^ environment_.mxcsr) & mxcsr_control_bits) != 0) {
     traits.push_back({Trait::Kind::mxcsr, state.mxcsr & mxcsr_control_bits});
   }
   if ((state.flags & direction_flag) != 0) traits.push_back({Trait::Kind::direction_flag, 0});
   const unsigned depth = x87_depth(state.fpsw);
-  if (depth != 0 && !(has_x87_result_ && depth == 7)) traits.push_back({Trait::Kind::x87_stack, depth});
+  if (depth == 0 || (has_x87_result_ && depth == 7)) return;
+  const unsigned values = emulator_.x87_values();
+  if (values != 0) {
+    traits.push_back({Trait::Kind::x87_values, values});
+  } else {
+    traits.push_back({Trait::Kind::x87_pops, 8 - depth});
+  }
 }
 
 bool Lane::writes_before_output() {
@@ -374,39 +368,6 @@ bool Lane::output_never_changed() {
     }
   }
   return unchanged;
-}
-
-void Lane::on_write(std::uint64_t address, unsigned size) {
-  memory_.before_write(address, size);
-  const CallLayout& layout = plan_.layout;
-  if (layout.stack.contains(address) || layout.result.contains(address)) return;
-  Trait trait{Trait::Kind::writes_image, address};
-  for (std::size_t i = 0; i < plan_.slots.size(); ++i) {
-    const Slot& slot = plan_.slots[i];
-    if (slot.role == Role::in) continue;
-    if (slot.region.contains(address) && slot.region.contains(address + size - 1)) {
-      const std::uint64_t first = address - slot.region.address;
-      for (std::uint64_t byte = first; byte < first + size; ++byte) written_[i][byte] = true;
-      return;
-    }
-    const std::uint64_t page = slot.region.end() - round_up_to_page(slot.region.size);
-    if (address - page < slot.region.end() - page) trait = {Trait::Kind::writes_beside_output, address};
-  }
-  if (layout.input.contains(address)) trait.kind = Trait::Kind::writes_input;
-  if (writes_.size() < max_writes_kept && std::ranges::find(writes_, trait) == writes_.end()) writes_.push_back(trait);
-}
-
-bool Lane::on_instruction(std::uint64_t address) {
-  if (kind_ != LaneKind::alone) return false;  // only forbidden instructions are watched
-  if (plan_.layout.code.contains(address)) return true;
-  end_.previous = end_.instruction;
-  end_.instruction = address;
-  if (std::ranges::binary_search(vex_, address)) {
-    end_.runs_vex = true;
-    return false;
-  }
-  end_.over_budget = ++instructions_ > budget_;
-  return !end_.over_budget;
 }
 
 }  // namespace bitwitness

@@ -1,4 +1,11 @@
 #pragma once
+#include "harness/call_plan.hpp"
+#include "harness/emulator.hpp"
+#include "harness/guest_memory.hpp"
+#include "harness/image.hpp"
+#include "harness/machine.hpp"
+#include "harness/stub.hpp"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -6,58 +13,77 @@
 #include <span>
 #include <vector>
 
-#include "harness/call_plan.hpp"
-#include "harness/guest_memory.hpp"
-#include "harness/image.hpp"
-#include "harness/machine.hpp"
-#include "harness/stub.hpp"
-#include "harness/emulator.hpp"
-
 namespace bitwitness {
 
 /// A fact about one call that does not make its words invalid.
 struct Trait {
-  enum class Kind : std::uint8_t { writes_image, writes_input, writes_beside_output, fpcw, mxcsr, direction_flag, x87_stack };
+  enum class Kind : std::uint8_t {
+    writes_image,
+    writes_input,
+    writes_beside_output,
+    writes_above_arguments,  ///< on the stack, where the caller keeps its own
+    fpcw,
+    mxcsr,
+    direction_flag,
+    x87_values,  ///< left on the x87 stack
+    x87_pops     ///< more than were pushed
+  };
   Kind kind = Kind::fpcw;
-  std::uint64_t detail = 0;  ///< address, control word, or number of values left
+  std::uint64_t detail = 0;  ///< address, control word, or number of values
   auto operator<=>(const Trait&) const = default;
 };
 
-/// How one call ended, as a lane that runs values alone saw it.
+/// How one call ended, as a lane that watches every instruction saw it.
 struct CallEnd {
-  Trap trap;                        ///< kind none: it came back to the stub
+  Trap trap;  ///< kind none: it came back to the stub
   bool over_budget = false;
-  bool runs_vex = false;            ///< stopped before an instruction that the emulator would execute wrongly
-  std::uint64_t instruction = 0;    ///< address of the last instruction executed or tried
-  std::uint64_t previous = 0;       ///< address of the one before it
-  std::int64_t sp_offset = 0;       ///< of the stack pointer after return from where its convention leaves it
+  bool refused = false;           ///< stopped before an instruction that must not be executed (see refused_code.hpp)
+  std::uint64_t instruction = 0;  ///< address of the last instruction executed or tried
+  std::int64_t sp_offset = 0;     ///< of the stack pointer after return from where its convention leaves it
   std::optional<std::size_t> unwritten_word;  ///< first output word that it did not write in full
   std::vector<Trait> traits;
+
+  /// Tells whether it came back with the stack in order and every output word written.
+  [[nodiscard]] bool is_return() const { return trap.kind == Trap::Kind::none && sp_offset == 0 && !unwritten_word; }
 };
 
 /// One emulator with one routine, its stub and its memory. What makes the three kinds:
 ///
-///   batch       as fast as the engine goes. The image and the input are read-only, so that the first write to either shows.
-///   permissive  for routines with memory of their own: both are writable and every store is watched. The memory is as in
-///               the file at the start of each batch, and persists through it.
-///   alone       one value at a time from fresh memory, every instruction and store watched: decides what happened.
-///
-/// The first two only tell which values are suspect; those are decided alone.
+///   batch       as fast as the engine goes. The image and the input are read-only, so that the first write to either
+///   shows.
+///               It only tells which values are suspect; those are decided alone.
+///   permissive  for routines with memory of their own: both are writable. The memory is as in the file at the start of
+///   each
+///               batch and persists through it; so each value is decided where it stands, every instruction and store
+///               watched.
+///   alone       the same, one value at a time, each from fresh memory.
 enum class LaneKind : std::uint8_t { batch, permissive, alone };
+
+/// Values on the x87 stack by its top alone: 0 to 7.
+constexpr unsigned x87_depth(std::uint16_t fpsw) {
+  return (8U - (fpsw >> 11 & 7U)) & 7U;
+}
 
 /// What stands in places that the signature leaves open.
 const Filler& filler_of(LaneKind kind);
 
 class Lane final : private EmulatorEvents {
  public:
-  /// `vex` are addresses of instructions that must not be executed. `base` is where the surroundings go.
-  Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint64_t base, std::span<const std::uint64_t> vex,
-       std::uint64_t budget);
+  /// `refused` are addresses of instructions that must not be executed. `base` is where the surroundings go.
+  Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint64_t base,
+       std::span<const std::uint64_t> refused, std::uint64_t budget);
+
+  struct Suspect {
+    std::size_t index = 0;
+    bool only_slow = false;  ///< its words are those of a return; only its instructions may be too many
+  };
 
   struct Run {
-    std::vector<std::size_t> suspects;                       ///< rising indices
-    std::vector<std::pair<std::size_t, Trait>> traits;       ///< of values that are not suspect
-    bool writes_memory_of_its_own = false;                   ///< batch kind: it stopped there; run again in a permissive lane
+    std::vector<Suspect> suspects;                      ///< batch kind: by rising index
+    std::vector<std::pair<std::size_t, CallEnd>> ends;  ///< permissive kind: of values that did not return
+    std::vector<std::pair<std::size_t, Trait>> traits;  ///< of values that are in neither
+    bool writes_memory_of_its_own = false;  ///< batch kind: it stopped there; run again in a permissive lane
+    std::vector<std::uint64_t> refused;     ///< batch kind: it met these first; run again in a lane that knows them
   };
 
   /// Runs every value; words of suspects are unspecified. For batch and permissive lanes.
@@ -75,6 +101,8 @@ class Lane final : private EmulatorEvents {
   [[nodiscard]] const CallPlan& plan() const { return plan_; }
   [[nodiscard]] LaneKind kind() const { return kind_; }
   [[nodiscard]] std::uint64_t budget() const { return budget_; }
+  /// Tells whether its memory cannot be restored any more, so that another lane must take its place.
+  [[nodiscard]] bool is_spent() const { return memory_.code_was_written(); }
 
   /// Reads up to `size` bytes of guest memory at the address of an instruction that lies outside the image.
   [[nodiscard]] std::span<const std::byte> surrounding_bytes(std::uint64_t address, std::size_t size);
@@ -83,16 +111,26 @@ class Lane final : private EmulatorEvents {
   bool on_port_write(std::uint32_t port, std::uint32_t value) override;
   void on_write(std::uint64_t address, unsigned size) override;
   bool on_instruction(std::uint64_t address) override;
+  bool on_new_code(std::uint64_t address, unsigned size) override;
 
+  [[nodiscard]] bool watches_everything() const { return kind_ != LaneKind::batch; }
   void set_environment(const Environment& environment);
+  void set_stop(bool stop);
   void prepare(std::size_t index);
   void finish(const CallState& state);
-  void finish_alone(const CallState& state);
+  void finish_watched(const CallState& state);
+  /// Makes the call of the current value and watches it.
+  void call();
+  /// Records how a call of a permissive lane ended.
+  void record();
+  [[nodiscard]] bool is_written(std::size_t slot, std::size_t offset, std::size_t size);
   /// Takes the words of the current value. Tells whether some look as if they had not been written.
   bool gather(const CallState& state);
   [[nodiscard]] bool is_clean(const CallState& state) const;
+  [[nodiscard]] bool keeps_callers_stack() const;
   void find_traits(std::vector<Trait>& traits, const CallState& state) const;
-  [[nodiscard]] bool writes_before_output();
+  /// Tells whether bytes before an output were written, and clears them.
+  bool writes_before_output();
   [[nodiscard]] bool output_never_changed();
 
   /// Where one output element is taken from after a call.
@@ -108,6 +146,7 @@ class Lane final : private EmulatorEvents {
   };
   [[nodiscard]] std::uint64_t load_register(const Tap& tap, const CallState& state) const;
 
+  const Image& image_;
   LaneKind kind_;
   std::uint64_t budget_;
   CallPlan plan_;
@@ -115,9 +154,10 @@ class Lane final : private EmulatorEvents {
   GuestMemory memory_;
   Handover handover_;
   Stub stub_;
-  std::vector<std::uint64_t> vex_;
+  std::vector<std::uint64_t> refused_;  ///< rising
   std::vector<std::byte> poison_;
   std::vector<Tap> taps_;
+  std::byte* frame_ = nullptr;  ///< host memory of the stack at the routine's first instruction
   bool has_x87_result_ = false;
   std::atomic<std::uint64_t> progress_{0};
 
@@ -132,8 +172,9 @@ class Lane final : private EmulatorEvents {
   std::vector<Trait> writes_;  ///< of the current call
   std::vector<Trait> found_;
 
-  // The call being run alone.
+  // The call being watched.
   CallEnd end_;
+  bool came_back_ = false;
   std::uint64_t instructions_ = 0;
   std::vector<std::vector<bool>> written_;  ///< per slot and byte
 };

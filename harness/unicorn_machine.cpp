@@ -1,31 +1,29 @@
-#include <algorithm>
-#include <cstring>
-#include <fmt/format.h>
-#include <map>
-#include <utility>
-
 #include "harness/call_text.hpp"
-#include "harness/disassembly.hpp"
 #include "harness/error.hpp"
 #include "harness/machine.hpp"
 #include "harness/unicorn_lane.hpp"
 #include "harness/watchdog.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
 namespace bitwitness {
 namespace {
 
-/// Instructions of a routine and what it calls that are looked at for encodings the emulator gets wrong.
-constexpr std::size_t listing_limit = 65536;
-
-/// The emulator never executes an instruction in less than a nanosecond; below the floor a stall is not worth a look.
+/// CPU time after which a value of a batch is taken for a runaway and decided alone, by instructions. That costs time
+/// and decides nothing: below the floor a stall is not worth a look.
 std::chrono::nanoseconds stall_limit(std::uint64_t budget) {
   constexpr std::uint64_t floor = 5'000'000;
   constexpr std::uint64_t ceiling = 3'600'000'000'000;
   return std::chrono::nanoseconds(std::clamp(budget, floor, ceiling));
 }
 
-/// Finds an address range for the surroundings: apart from the image, within reach of a 32-bit displacement of it, and below
-/// the addresses that filler registers hold.
+/// Finds an address range for the surroundings: apart from the image, within reach of a 32-bit displacement of it, and
+/// below the addresses that filler registers hold.
 std::uint64_t find_base(const Image& image, std::uint64_t size) {
   constexpr std::uint64_t step = 0x0100'0000;
   constexpr std::uint64_t limit_32_bit = 0xb000'0000;
@@ -37,37 +35,25 @@ std::uint64_t find_base(const Image& image, std::uint64_t size) {
   throw Error(fmt::format("{}: the image leaves no room for a caller below {:#x}", image.path(), limit_32_bit));
 }
 
-/// VEX and EVEX prefixes; in 32-bit code the same bytes are les, lds and bound unless two register bits follow.
-bool is_vex(std::span<const std::byte> code, bool is_64_bit) {
-  if (code.size() < 2) return false;
-  const auto first = std::to_integer<unsigned>(code[0]);
-  if (first != 0xc4 && first != 0xc5 && first != 0x62) return false;
-  return is_64_bit || (std::to_integer<unsigned>(code[1]) & 0xc0) == 0xc0;
-}
-
-std::vector<std::uint64_t> find_vex(const Image& image, std::uint64_t address) {
-  std::vector<std::uint64_t> found;
-  for (const Instruction& instruction : disassemble_routine(image, address, listing_limit, true).instructions) {
-    if (is_vex(image.read(instruction.address, instruction.size), image.format() == ImageFormat::pe32_plus)) {
-      found.push_back(instruction.address);
-    }
-  }
-  return found;
-}
-
 /// Orders packed values as little-endian integers.
 bool is_less(std::span<const std::byte> a, std::span<const std::byte> b) {
   return std::lexicographical_compare(a.rbegin(), a.rend(), b.rbegin(), b.rend());
 }
 
+/// Has a watchdog watch a lane for as long as it lives.
 class WatchedLane final : public Watched {
  public:
-  explicit WatchedLane(Lane& lane) : lane_(lane) {}
+  WatchedLane(Lane& lane, Watchdog& watchdog) : lane_(lane), watchdog_(watchdog) { watchdog_.arm(*this); }
+  WatchedLane(const WatchedLane&) = delete;
+  WatchedLane& operator=(const WatchedLane&) = delete;
+  ~WatchedLane() override { watchdog_.disarm(); }
+
   [[nodiscard]] std::uint64_t progress() const override { return lane_.progress().load(std::memory_order_relaxed); }
   void interrupt() override { lane_.interrupt(); }
 
  private:
   Lane& lane_;
+  Watchdog& watchdog_;
 };
 
 class UnicornMachine final : public Machine {
@@ -77,7 +63,6 @@ class UnicornMachine final : public Machine {
         routine_(std::move(routine)),
         options_(options),
         text_(image_, routine_),
-        vex_(find_vex(image_, routine_.address)),
         watchdog_(stall_limit(options.budget)) {
     const bool is_64_bit = image.format() == ImageFormat::pe32_plus;
     const CallPlan sizes = plan_call(routine_.signature, is_64_bit, 0, image.imports().size(), {});
@@ -88,21 +73,30 @@ class UnicornMachine final : public Machine {
   }
 
   void run(Batch& out, std::span<const std::byte> packed, const Environment& environment) override {
-    const std::size_t count = begin(out, packed);
+    begin(out, packed);
     if (permissive_ == nullptr) {
-      watch_run(*batch_, out, packed, environment);
-      if (run_.writes_memory_of_its_own) permissive_ = make_lane(LaneKind::permissive);
+      run_batch(out, packed, environment);
+      if (run_.writes_memory_of_its_own) {
+        permissive_ = make_lane(LaneKind::permissive);
+        batch_.reset();
+      }
     }
-    if (permissive_ != nullptr) watch_run(*permissive_, out, packed, environment);
-    const Lane& lane = permissive_ != nullptr ? *permissive_ : *batch_;
-    for (const auto& [index, trait] : run_.traits) observe(lane, trait, packed.subspan(index * packed_size_, packed_size_));
-    for (const std::size_t index : run_.suspects) decide(out, packed, index, environment, true);
-    out.outcomes.resize(count);
+    if (permissive_ != nullptr) {
+      if (permissive_->is_spent()) permissive_ = make_lane(LaneKind::permissive);
+      permissive_->run(run_, out.words, packed, environment);
+    }
+    Lane& lane = permissive_ != nullptr ? *permissive_ : *batch_;
+    for (const auto& [index, trait] : run_.traits) observe(lane, trait, value_of(packed, index));
+    for (const auto& [index, end] : run_.ends) record(out, index, text_.incident(lane, end));
+    for (const Lane::Suspect& suspect : run_.suspects) decide(out, packed, suspect, environment);
   }
 
   void run_alone(Batch& out, std::span<const std::byte> packed, const Environment& environment) override {
     const std::size_t count = begin(out, packed);
-    for (std::size_t index = 0; index < count; ++index) decide(out, packed, index, environment, false);
+    for (std::size_t index = 0; index < count; ++index) {
+      const CallEnd end = run_one(words_of(out, index), value_of(packed, index), environment);
+      record(out, index, text_.incident(*alone_, end));
+    }
   }
 
   [[nodiscard]] const std::map<std::string, Observation>& observations() const override { return observations_; }
@@ -111,7 +105,7 @@ class UnicornMachine final : public Machine {
 
  private:
   std::unique_ptr<Lane> make_lane(LaneKind kind) {
-    return std::make_unique<Lane>(image_, routine_, kind, base_, vex_, options_.budget);
+    return std::make_unique<Lane>(image_, routine_, kind, base_, refused_, options_.budget);
   }
 
   std::size_t begin(Batch& out, std::span<const std::byte> packed) const {
@@ -122,27 +116,50 @@ class UnicornMachine final : public Machine {
     return count;
   }
 
-  void watch_run(Lane& lane, Batch& out, std::span<const std::byte> packed, const Environment& environment) {
-    WatchedLane watched(lane);
-    watchdog_.arm(watched);
-    lane.run(run_, out.words, packed, environment);
-    watchdog_.disarm();
+  /// Code that the emulator must not execute is known once it is met. Hooks cannot be added to code that has been
+  /// translated, so the lane is then made again.
+  void run_batch(Batch& out, std::span<const std::byte> packed, const Environment& environment) {
+    while (true) {
+      {
+        const WatchedLane watched(*batch_, watchdog_);
+        batch_->run(run_, out.words, packed, environment);
+      }
+      if (run_.refused.empty()) return;
+      refused_.insert(refused_.end(), run_.refused.begin(), run_.refused.end());
+      batch_ = make_lane(LaneKind::batch);
+    }
   }
 
-  void decide(Batch& out, std::span<const std::byte> packed, std::size_t index, const Environment& environment,
-              bool counted) {
-    if (alone_ == nullptr) alone_ = make_lane(LaneKind::alone);
-    const auto value = packed.subspan(index * packed_size_, packed_size_);
-    const auto words = std::span(out.words).subspan(index * word_count_, word_count_);
-    const CallEnd end = alone_->run_one(words, value, environment);
-    Incident incident = text_.incident(*alone_, end);
+  CallEnd run_one(std::span<std::uint32_t> words, std::span<const std::byte> value, const Environment& environment) {
+    if (alone_ == nullptr || alone_->is_spent()) alone_ = make_lane(LaneKind::alone);
+    return alone_->run_one(words, value, environment);
+  }
+
+  void decide(Batch& out, std::span<const std::byte> packed, const Lane::Suspect& suspect,
+              const Environment& environment) {
+    // How long a value takes is up to the machine it runs on: its words must not depend on it.
+    scratch_.resize(word_count_);
+    const auto words = suspect.only_slow ? std::span(scratch_) : words_of(out, suspect.index);
+    const auto value = value_of(packed, suspect.index);
+    const CallEnd end = run_one(words, value, environment);
+    record(out, suspect.index, text_.incident(*alone_, end));
+    if (!end.is_return()) return;
+    for (const Trait& trait : end.traits) observe(*alone_, trait, value);
+  }
+
+  static void record(Batch& out, std::size_t index, Incident incident) {
     out.outcomes[index] = incident.kind;
-    if (incident.kind != OutcomeKind::returned) {
-      incident.index = index;
-      out.incidents.push_back(std::move(incident));
-    } else if (counted) {
-      for (const Trait& trait : end.traits) observe(*alone_, trait, value);
-    }
+    if (incident.kind == OutcomeKind::returned) return;
+    incident.index = index;
+    out.incidents.push_back(std::move(incident));
+  }
+
+  [[nodiscard]] std::span<const std::byte> value_of(std::span<const std::byte> packed, std::size_t index) const {
+    return packed.subspan(index * packed_size_, packed_size_);
+  }
+
+  [[nodiscard]] std::span<std::uint32_t> words_of(Batch& out, std::size_t index) const {
+    return std::span(out.words).subspan(index * word_count_, word_count_);
   }
 
   void observe(const Lane& lane, const Trait& trait, std::span<const std::byte> value) {
@@ -159,7 +176,7 @@ class UnicornMachine final : public Machine {
   Routine routine_;
   MachineOptions options_;
   CallText text_;
-  std::vector<std::uint64_t> vex_;
+  std::vector<std::uint64_t> refused_;
   std::uint64_t base_ = 0;
   std::size_t packed_size_ = 0;
   std::size_t word_count_ = 0;
@@ -167,6 +184,7 @@ class UnicornMachine final : public Machine {
   std::unique_ptr<Lane> permissive_;  // once a value has needed it, every batch does
   std::unique_ptr<Lane> alone_;
   Lane::Run run_;
+  std::vector<std::uint32_t> scratch_;
   std::map<std::string, Observation> observations_;
   std::map<Trait, Observation*> known_;
   Watchdog watchdog_;
@@ -188,7 +206,8 @@ std::string_view to_string(OutcomeKind kind) {
   return "";
 }
 
-std::unique_ptr<Machine> make_unicorn_machine(const Image& image, const Routine& routine, const MachineOptions& options) {
+std::unique_ptr<Machine> make_unicorn_machine(const Image& image, const Routine& routine,
+                                              const MachineOptions& options) {
   image.require_code(routine.address, fmt::format("routine {}", routine.name));
   require_callable(routine.signature, image.format() == ImageFormat::pe32_plus);
   return std::make_unique<UnicornMachine>(image, routine, options);

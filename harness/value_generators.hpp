@@ -29,8 +29,7 @@ class RandomWords {
   std::uint64_t state_;
 };
 
-/// Most values that `special` gives: all boundaries of six fields crossed fit, and it stays a second's work to run
-/// them.
+/// Most values that `special` gives: seven boundaries of seven fields crossed fit.
 inline constexpr std::uint64_t max_special = std::uint64_t{1} << 20;
 
 /// Widest field that `fields` sweeps code by code.

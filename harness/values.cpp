@@ -11,8 +11,10 @@
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
+#include <iterator>
 #include <limits>
+#include <memory>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -128,24 +130,13 @@ ValueRows collect(std::size_t packed_size, const std::vector<BitField>& fields, 
   ValueRows rows(packed_size);
   const SpecialPlan special = plan_special(fields);
   const SweepPlan sweeps = plan_sweeps(fields);
-  std::uint64_t expected = 0;
+  std::uint64_t known = 0;
   for (const Source& source : sources) {
-    switch (source.kind) {
-      case SourceKind::special:
-        expected += special.count;
-        break;
-      case SourceKind::fields:
-        expected += sweeps.at_most;
-        break;
-      case SourceKind::hex:
-        expected += 1;
-        break;
-      default:
-        expected += source.count;
-        break;
-    }
+    if (source.kind == SourceKind::special) known += special.count;
+    if (source.kind == SourceKind::fields) known += sweeps.at_most;
+    if (source.kind == SourceKind::random) known += source.count;
   }
-  rows.reserve(expected);
+  rows.reserve(known);
   for (const Source& source : sources) {
     switch (source.kind) {
       case SourceKind::hex:
@@ -220,11 +211,15 @@ ValueSet ValueSet::build(std::size_t packed_size, std::span<const BitField> fiel
     return ValueSet(std::move(impl));
   }
 
-  ValueRows rows = collect(packed_size, usable, parsed);
-  sort_distinct(rows);
-  const auto [begin, end] = range_of(shard, rows.size());
-  impl->count = end - begin;
-  impl->listed = rows.release_packed(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+  try {
+    ValueRows rows = collect(packed_size, usable, parsed);
+    sort_distinct(rows);
+    const auto [begin, end] = range_of(shard, rows.size());
+    impl->count = end - begin;
+    impl->listed = rows.release_packed(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+  } catch (const std::bad_alloc&) {
+    throw Error("not enough memory for the values asked for");
+  }
   for (Source& source : parsed) impl->sources.push_back(std::move(source.text));
   return ValueSet(std::move(impl));
 }

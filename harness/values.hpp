@@ -23,24 +23,29 @@ Shard parse_shard(std::string_view text);
 /// Most values that `all` enumerates; beyond it the request is refused with an estimate of the time.
 inline constexpr std::uint64_t max_enumerated = std::uint64_t{1} << 34;
 
-/// Most values that sources other than `all` may list together, repeated ones counted: while a set is built, values of up
-/// to 16 bytes take up to 40 bytes each.
+/// Most values that sources other than `all` may list together, repeated ones counted: while a set is built, values of
+/// up to 16 bytes take up to 40 bytes each.
 inline constexpr std::uint64_t max_listed = std::uint64_t{1} << 28;
 
 /// Distinct packed values, sorted as little-endian integers. Immutable; `read` may be called from several threads.
 class ValueSet {
  public:
-  /// Builds the union of sources for packed values of that size and those fields (which cover every bit, in rising order).
+  /// Builds the union of sources for packed values of that size and those fields (which cover every bit, in rising
+  /// order; without fields, the value is one).
   ///
   ///   hex:BYTES      one value, hex digits in memory order; blanks are ignored
   ///   file:PATH      one value a line in the same form; `#` starts a comment
-  ///   special        every field at 0, 1, middle - 1, middle, middle + 1, maximum - 1, maximum, crossed (bounded)
-  ///   fields         each field swept whole while the others stand at 0, middle and maximum
-  ///   random:N[:S]   N values of an own generator with seed S
-  ///   all            every value
+  ///   special        every field at 0, 1, middle - 1, middle, middle + 1, maximum - 1, maximum, crossed; at fewer of
+  ///                  these where that would exceed 2^20 values
+  ///   fields         each field swept whole while the others stand at 0, middle and maximum; a field wider than 20 bits
+  ///                  in 2^20 even steps and around every power of two
+  ///   random:N[:S]   N draws of an own generator with seed S, every eighth weighted towards limits and runs of equal
+  ///                  bits; a value drawn twice counts once
+  ///   all            every value, whatever else is named
   ///
-  /// No source means `special`, `fields` and `random:1000000`. Throws Error for a malformed source (with the file's line), a
-  /// value of another width, an unreadable file, and `all` over more than max_enumerated values.
+  /// No source means `special`, `fields` and `random:1000000`. Throws Error for a malformed source (with the file's
+  /// line), a value of another width, an unreadable file, more than max_listed values, and `all` over more than
+  /// max_enumerated.
   static ValueSet build(std::size_t packed_size, std::span<const BitField> fields, std::span<const std::string> sources,
                         Shard shard = {});
 

@@ -17,8 +17,8 @@ class Watched {
   virtual void interrupt() = 0;
 };
 
-/// Interrupts what makes no progress for a while of its own thread's CPU time, so that a busy machine is not mistaken for a
-/// runaway.
+/// Interrupts what makes no progress for a while of its own thread's CPU time, so that a busy machine is not mistaken
+/// for a runaway.
 class Watchdog {
  public:
   explicit Watchdog(std::chrono::nanoseconds limit);

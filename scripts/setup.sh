@@ -1,16 +1,16 @@
 # What run.sh and test.sh share: installing packages, configuring, building. Sourced, not run.
 # shellcheck shell=bash disable=SC2034  # the package lists are used by the scripts that source this
 
-# Debian 12 names of what the program needs.
+# Debian 12 names of what the program needs, and Catch2, which configuring asks for.
 build_packages=(
   cmake ninja-build g++ pkg-config nasm
   libunicorn-dev libcapstone-dev liblief-dev libssl-dev
-  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev catch2
 )
 
-# What the tests need besides: Catch2, executables and compilers that nobody here wrote, and other readers of PE and XML.
+# What the tests need besides: executables and a compiler that nobody here wrote, and other readers of PE and XML.
 test_packages=(
-  catch2 binutils libxml2-utils
+  binutils libxml2-utils
   gcc-mingw-w64-i686-win32-runtime gcc-mingw-w64-x86-64-win32-runtime gcc-mingw-w64-x86-64-win32
 )
 

@@ -23,7 +23,10 @@ for argument in "$@"; do
   esac
 done
 
-if [ $install = yes ]; then install_packages "${build_packages[@]}" "${test_packages[@]}"; fi
+if [ $install = yes ]; then
+  install_packages "${build_packages[@]}" "${test_packages[@]}"
+  export BITWITNESS_REQUIRE_FIXTURES=1 # what the packages bring is there: a test that misses it fails
+fi
 for preset in "${presets[@]}"; do
   build "$preset"
   step "test: preset $preset"

@@ -8,6 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/pe_builder.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -102,6 +103,10 @@ TEST_CASE("entropy is in bits per byte", "[image]") {
   CHECK_FALSE(looks_packed(noise(511, 3), 0));
   CHECK_FALSE(looks_packed(plain(0x10000), 0x8000));
   CHECK_FALSE(looks_packed({}, 0));
+  FileBytes table_among_code = plain(0x10000);
+  const FileBytes table = noise(0x400, 5);
+  std::copy(table.begin(), table.end(), table_among_code.begin() + 0x8000);
+  CHECK_FALSE(looks_packed(table_among_code, 0x8000));
 }
 
 TEST_CASE("hashes can be fed in pieces", "[sha256]") {

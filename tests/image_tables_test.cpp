@@ -42,6 +42,10 @@ std::vector<Row> rows(std::span<const NamedAddress> names) {
   return result;
 }
 
+std::string first_note(const Image& image) {
+  return image.notes().empty() ? "(none)" : image.notes().front();
+}
+
 std::uint64_t number_at(const Image& image, std::uint64_t address, std::size_t width) {
   std::uint64_t value = 0;
   std::memcpy(&value, image.read(address, width).data(), width);
@@ -210,6 +214,11 @@ TEST_CASE("what cannot be moved is refused", "[image]") {
     builder.relocations = {{0x3ffe, 3}};
     CHECK_THROWS_WITH(load(builder, elsewhere), EndsWith("a relocation names rva:0x3ffe, which is not mapped"));
   }
+  SECTION("places between sections") {
+    builder.sections[1].address = 0x8000;
+    builder.relocations = {{GENERATE(0x1ffeU, 0x5000U, 0x7ffeU), 3}};
+    CHECK_THROWS_WITH(load(builder, elsewhere), EndsWith("which is not mapped"));
+  }
   SECTION("damaged blocks") {
     const BuiltPe built = builder.build();
     FileBytes bytes = built.bytes;
@@ -280,9 +289,15 @@ TEST_CASE("damaged tables are left out, and said so", "[image]") {
     REQUIRE(image.notes().size() == 1);
     CHECK_THAT(image.notes()[0], Contains("rva:0x7fffffff"));
   }
+  SECTION("a forwarded export whose name has no end") {
+    builder.exports[0].forward = std::string(5000, 'x');
+    const Image image = load(builder.build().bytes);
+    CHECK(image.exports().empty());
+    CHECK_THAT(first_note(image), Contains("has no end"));
+  }
   SECTION("an export without an address") {
     put_u16(bytes, exports + 48, 1);
-    CHECK_THAT(load(bytes).notes().front(), Contains("name 0 of it stands for address 1 of 1"));
+    CHECK_THAT(first_note(load(bytes)), Contains("name 0 of it stands for address 1 of 1"));
   }
   SECTION("one library's imports") {
     put_u32(bytes, imports + 64, 0x7fff0000);
@@ -297,17 +312,17 @@ TEST_CASE("damaged tables are left out, and said so", "[image]") {
     put_u32(bytes, built.directories + 8, 0x7fff0000);
     const Image image = load(bytes);
     CHECK(image.imports().empty());
-    CHECK(image.notes().front() == "not read: import table: rva:0x7fff0000 is outside the image");
+    CHECK(first_note(image) == "not read: import table: rva:0x7fff0000 is outside the image");
   }
   SECTION("symbols past the end of the file") {
     put_u32(bytes, built.coff_header + 12, 0x1000);
     const Image image = load(bytes);
     CHECK(image.symbols().empty());
-    CHECK_THAT(image.notes().front(), Contains("the COFF symbol table was not read: it takes file offsets"));
+    CHECK_THAT(first_note(image), Contains("the COFF symbol table was not read: it takes file offsets"));
     CHECK_THROWS_WITH(image.resolve("symbol:a"), Contains("the symbol table was not read: "));
   }
   SECTION("a symbol's name cut short") {
     bytes.pop_back();
-    CHECK_THAT(load(bytes).notes().front(), Contains("the name of the symbol at file offset"));
+    CHECK_THAT(first_note(load(bytes)), Contains("the name of the symbol at file offset"));
   }
 }

@@ -210,6 +210,15 @@ TEST_CASE("oddities that Windows loads are accepted", "[image]") {
     CHECK(all_are(image.read(0x400000 + built.section_addresses[0], 0x123), 0x90));
     CHECK(all_are(image.read(0x400000 + built.section_addresses[1], 0x10), 0xaa));
   }
+  SECTION("with a small alignment, a section's surplus in the file does not reach into the next") {
+    builder.section_alignment = builder.file_alignment = 0x20;
+    builder.sections = {{.name = ".text", .data = filled(0x100, 0x90), .virtual_size = 0x40},
+                        {.name = ".bss", .characteristics = data_section, .virtual_size = 0x200}};
+    const BuiltPe built = builder.build();
+    const Image image = load(built.bytes);
+    CHECK(all_are(image.read(0x400000 + built.section_addresses[0], 0x40), 0x90));
+    CHECK(all_are(image.read(0x400000 + built.section_addresses[1], 0x200), 0));
+  }
 }
 
 TEST_CASE("long section names are looked up", "[image]") {

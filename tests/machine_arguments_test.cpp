@@ -1,9 +1,9 @@
 // Every well-behaved routine of the test libraries: arguments placed and results found as its signature says.
+#include "tests/machine_runs.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
-
-#include "tests/machine_runs.hpp"
 
 using namespace bitwitness;
 using namespace bitwitness::tests;
@@ -19,21 +19,43 @@ struct Case {
   std::uint32_t largest = 0xffffffff;  ///< of a packed u32
 };
 
-std::uint32_t u8(Packed p, std::size_t at) { return read_as<std::uint8_t>(p + at); }
-std::uint32_t u16(Packed p, std::size_t at = 0) { return read_as<std::uint16_t>(p + at); }
-std::uint32_t u32(Packed p, std::size_t at = 0) { return read_as<std::uint32_t>(p + at); }
-std::uint64_t u64(Packed p, std::size_t at = 0) { return read_as<std::uint64_t>(p + at); }
-float f32(Packed p) { return read_as<float>(p); }
-double f64(Packed p) { return read_as<double>(p); }
+std::uint32_t u8(Packed p, std::size_t at) {
+  return read_as<std::uint8_t>(p + at);
+}
+std::uint32_t u16(Packed p, std::size_t at = 0) {
+  return read_as<std::uint16_t>(p + at);
+}
+std::uint32_t u32(Packed p, std::size_t at = 0) {
+  return read_as<std::uint32_t>(p + at);
+}
+std::uint64_t u64(Packed p, std::size_t at = 0) {
+  return read_as<std::uint64_t>(p + at);
+}
+float f32(Packed p) {
+  return read_as<float>(p);
+}
+double f64(Packed p) {
+  return read_as<double>(p);
+}
 std::uint32_t i8(Packed p, std::size_t at = 0) {
   return static_cast<std::uint32_t>(std::int32_t{read_as<std::int8_t>(p + at)});
 }
-std::uint32_t i16(Packed p) { return static_cast<std::uint32_t>(std::int32_t{read_as<std::int16_t>(p)}); }
+std::uint32_t i16(Packed p) {
+  return static_cast<std::uint32_t>(std::int32_t{read_as<std::int16_t>(p)});
+}
 
-Words word(std::uint32_t bits) { return {bits}; }
-Words word(float value) { return {std::bit_cast<std::uint32_t>(value)}; }
-Words halves(std::uint64_t bits) { return {static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32)}; }
-Words halves(double value) { return halves(std::bit_cast<std::uint64_t>(value)); }
+Words word(std::uint32_t bits) {
+  return {bits};
+}
+Words word(float value) {
+  return {std::bit_cast<std::uint32_t>(value)};
+}
+Words halves(std::uint64_t bits) {
+  return {static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32)};
+}
+Words halves(double value) {
+  return halves(std::bit_cast<std::uint64_t>(value));
+}
 
 template <std::uint32_t Addend>
 Words plus(Packed p) {
@@ -47,24 +69,60 @@ Words same(Packed p) {
   return words;
 }
 
-Words six_bytes(Packed p) { return {u32(p), u16(p, 4)}; }
-Words not_u32(Packed p) { return word(~u32(p)); }
-Words swapped(Packed p) { return {u32(p, 4), u32(p)}; }
-Words doubled_f32(Packed p) { return word(f32(p) + f32(p)); }
-Words doubled_f64(Packed p) { return halves(f64(p) + f64(p)); }
-Words tripled_u16(Packed p) { return word(3 * u16(p)); }
-Words half_f32(Packed p) { return word(f32(p) / 2); }
-Words one_more_f64(Packed p) { return halves(f64(p) + 1); }
-Words times_1_5(Packed p) { return word(f32(p) * 1.5F); }
-Words plus_quarter(Packed p) { return halves(f64(p) + 0.25); }
-Words first_two_sums(Packed p) { return {u32(p) - u32(p, 4), u32(p) + u32(p, 4)}; }
-Words sum_of_two(Packed p) { return word(u32(p) + u32(p, 4)); }
-Words result_too(Packed p) { return {u32(p) + 1, u32(p) + 2}; }
-Words result_f32_too(Packed p) { return {u32(p) ^ 0x80000000, std::bit_cast<std::uint32_t>(f32(p) + f32(p))}; }
-Words more_and_double(Packed p) { return {u32(p) + 1, 2 * u32(p)}; }
-Words negated_bytes(Packed p) { return {0 - u8(p, 0), 0 - u8(p, 1), 0 - u8(p, 2), 0 - u8(p, 3)}; }
-Words table_value(Packed p) { return word(0x11111111 * (u8(p, 0) & 3)); }
-Words table_case(Packed p) { return word(10 + (u8(p, 0) & 3)); }
+Words six_bytes(Packed p) {
+  return {u32(p), u16(p, 4)};
+}
+Words not_u32(Packed p) {
+  return word(~u32(p));
+}
+Words swapped(Packed p) {
+  return {u32(p, 4), u32(p)};
+}
+Words doubled_f32(Packed p) {
+  return word(f32(p) + f32(p));
+}
+Words doubled_f64(Packed p) {
+  return halves(f64(p) + f64(p));
+}
+Words tripled_u16(Packed p) {
+  return word(3 * u16(p));
+}
+Words half_f32(Packed p) {
+  return word(f32(p) / 2);
+}
+Words one_more_f64(Packed p) {
+  return halves(f64(p) + 1);
+}
+Words times_1_5(Packed p) {
+  return word(f32(p) * 1.5F);
+}
+Words plus_quarter(Packed p) {
+  return halves(f64(p) + 0.25);
+}
+Words first_two_sums(Packed p) {
+  return {u32(p) - u32(p, 4), u32(p) + u32(p, 4)};
+}
+Words sum_of_two(Packed p) {
+  return word(u32(p) + u32(p, 4));
+}
+Words result_too(Packed p) {
+  return {u32(p) + 1, u32(p) + 2};
+}
+Words result_f32_too(Packed p) {
+  return {u32(p) ^ 0x80000000, std::bit_cast<std::uint32_t>(f32(p) + f32(p))};
+}
+Words more_and_double(Packed p) {
+  return {u32(p) + 1, 2 * u32(p)};
+}
+Words negated_bytes(Packed p) {
+  return {0 - u8(p, 0), 0 - u8(p, 1), 0 - u8(p, 2), 0 - u8(p, 3)};
+}
+Words table_value(Packed p) {
+  return word(0x11111111 * (u8(p, 0) & 3));
+}
+Words table_case(Packed p) {
+  return word(10 + (u8(p, 0) & 3));
+}
 
 const Case cases_32[] = {
     {"cdecl_in_out", "cdecl(in u32, out u32)", plus<1>},
@@ -86,7 +144,9 @@ const Case cases_32[] = {
     {"constant_f32", "cdecl(in f32, f32 = 1.5, out f32)", times_1_5},
     {"constant_f64", "cdecl(in f64, f64 = 0.25, out f64)", plus_quarter},
     {"constant_u64", "cdecl(in u32, u64 = 0x1122334455667788, out u32[2])",
-     [](Packed p) { return Words{u32(p) ^ 0x55667788, u32(p) ^ 0x11223344}; }},
+     [](Packed p) {
+       return Words{u32(p) ^ 0x55667788, u32(p) ^ 0x11223344};
+     }},
     {"constants_between", "cdecl(u32 = 1, in u32, u32 = 2, out u32, u32 = 3)", plus<0x123>},
     {"value_u8", "cdecl(value u8, out u32)", [](Packed p) { return word(u8(p, 0) + 0x100); }},
     {"value_i8", "cdecl(value i8) -> u32", [](Packed p) { return word(i8(p)); }},
@@ -101,9 +161,14 @@ const Case cases_32[] = {
     {"value_u8_6", "cdecl(value u8[6], out u32[2])", six_bytes},
     {"value_u8_6_constant", "cdecl(value u8[6], u32 = 0x77, out u32)",
      [](Packed p) { return word(u16(p, 4) + 0x770000); }},
-    {"value_u16_3", "cdecl(value u16[3], out u16[3])", [](Packed p) { return Words{u16(p, 4), u16(p, 2), u16(p)}; }},
+    {"value_u16_3", "cdecl(value u16[3], out u16[3])",
+     [](Packed p) {
+       return Words{u16(p, 4), u16(p, 2), u16(p)};
+     }},
     {"values_three", "cdecl(value u8, value u16, value u32, out u32[3])",
-     [](Packed p) { return Words{u8(p, 0), u16(p, 1), u32(p, 3)}; }},
+     [](Packed p) {
+       return Words{u8(p, 0), u16(p, 1), u32(p, 3)};
+     }},
     {"stdcall_value_u64", "stdcall(value u64, out u32)", sum_of_two},
     {"registers_esi_edi", "cdecl(in u8[6] @ esi, out u32[2] @ edi)", six_bytes},
     {"register_value_eax", "cdecl(value u16 @ eax, out u32 @ edi)", tripled_u16},
@@ -144,16 +209,27 @@ const Case cases_32[] = {
     {"in_and_inout", "cdecl(in u32, inout u32)", sum_of_two},
     {"two_in_two_out", "cdecl(in u32, in u32, out u32, out u32)", first_two_sums},
     {"two_in_u16", "cdecl(in u16, in u16, out u32)", [](Packed p) { return word(u16(p) << 16 | u16(p, 2)); }},
-    {"two_words_packed", "fastcall(in u16[2], out u32[2])", [](Packed p) { return Words{u16(p, 2), u16(p)}; }},
+    {"two_words_packed", "fastcall(in u16[2], out u32[2])",
+     [](Packed p) {
+       return Words{u16(p, 2), u16(p)};
+     }},
     {"three_outs", "cdecl(in u8[3], out u8, out u16, out u32)",
-     [](Packed p) { return Words{(u8(p, 0) + 1) & 0xff, u8(p, 1) + 0x100, u8(p, 2) + 0x10000}; }},
+     [](Packed p) {
+       return Words{(u8(p, 0) + 1) & 0xff, u8(p, 1) + 0x100, u8(p, 2) + 0x10000};
+     }},
     {"out_u8_4", "cdecl(in u8[4], out u8[4])",
      [](Packed p) {
        return Words{(u8(p, 0) + 1) & 0xff, (u8(p, 1) + 1) & 0xff, (u8(p, 2) + 1) & 0xff, (u8(p, 3) + 1) & 0xff};
      }},
-    {"out_i8_2", "cdecl(in u8[2], out i8[2])", [](Packed p) { return Words{i8(p), i8(p, 1)}; }},
+    {"out_i8_2", "cdecl(in u8[2], out i8[2])",
+     [](Packed p) {
+       return Words{i8(p), i8(p, 1)};
+     }},
     {"out_i16_4", "cdecl(in u8[4], out i16[4])", negated_bytes},
-    {"out_u16_3", "cdecl(in u8[6], out u16[3])", [](Packed p) { return Words{u16(p), u16(p, 2), u16(p, 4)}; }},
+    {"out_u16_3", "cdecl(in u8[6], out u16[3])",
+     [](Packed p) {
+       return Words{u16(p), u16(p, 2), u16(p, 4)};
+     }},
     {"out_f64", "cdecl(in u8, out f64)", [](Packed p) { return halves(double{static_cast<double>(u8(p, 0))}); }},
     {"out_f64_2", "cdecl(in u8[2], out f64[2])",
      [](Packed p) {
@@ -162,8 +238,14 @@ const Case cases_32[] = {
        words.insert(words.end(), second.begin(), second.end());
        return words;
      }},
-    {"out_u64", "cdecl(in u32, out u64)", [](Packed p) { return Words{u32(p), u32(p)}; }},
-    {"out_i64", "cdecl(in u32, out i64)", [](Packed p) { return Words{u32(p), u32(p) >> 31 != 0 ? 0xffffffff : 0}; }},
+    {"out_u64", "cdecl(in u32, out u64)",
+     [](Packed p) {
+       return Words{u32(p), u32(p)};
+     }},
+    {"out_i64", "cdecl(in u32, out i64)",
+     [](Packed p) {
+       return Words{u32(p), u32(p) >> 31 != 0 ? 0xffffffff : 0};
+     }},
     {"reads_table", "cdecl(in u8, out u32)", table_value},
     {"jumps_by_table", "cdecl(in u8, out u32)", table_case},
     {"calls_another", "cdecl(in u32, out u32)", plus<0x41>},
@@ -195,19 +277,25 @@ const Case cases_64[] = {
     {"value_f32_second", "win64(in u32, value f32, out u32)", sum_of_two},
     {"value_f32_fifth", "win64(in u32, u32 = 0, u32 = 0, out u32, value f32)", sum_of_two},
     {"values_mixed", "win64(value f32, value u32, value f64, value u16, out u32[5])",
-     [](Packed p) { return Words{u32(p), u32(p, 4), u32(p, 8), u32(p, 12), u16(p, 16)}; }},
+     [](Packed p) {
+       return Words{u32(p), u32(p, 4), u32(p, 8), u32(p, 12), u16(p, 16)};
+     }},
     {"value_u8_3", "win64(value u8[3], out u32)", [](Packed p) { return word(u16(p) | u8(p, 2) << 16); }},
     {"value_u8_4", "win64(value u8[4], out u32)", plus<1>},
     {"value_u8_6", "win64(value u8[6], out u32[2])", six_bytes},
     {"value_u16_4", "win64(value u16[4], out u16[4])",
-     [](Packed p) { return Words{u16(p), u16(p, 2), u16(p, 4), u16(p, 6)}; }},
+     [](Packed p) {
+       return Words{u16(p), u16(p, 2), u16(p, 4), u16(p, 6)};
+     }},
     {"value_u8_16", "win64(out u32[4], value u8[16])", same<4>},
     {"value_u8_6_fifth", "win64(u32 = 0, u32 = 0, u32 = 0, out u32[2], value u8[6])", six_bytes},
     {"changes_its_copy", "win64(value u8[6], out u32)", [](Packed p) { return word(u16(p, 4)); }},
     {"registers_rsi_rdi", "win64(in u8[6] @ rsi, out u32[2] @ rdi)", six_bytes},
     {"register_value_r10", "win64(value u16 @ r10, out u32)", tripled_u16},
     {"register_constant_r15", "win64(in u32, u64 = 0x100000001 @ r15, out u64)",
-     [](Packed p) { return Words{u32(p), u32(p)}; }},
+     [](Packed p) {
+       return Words{u32(p), u32(p)};
+     }},
     {"register_value_xmm9", "win64(value f32 @ xmm9, out f32)", doubled_f32},
     {"registers_all",
      "win64(in u32 @ rax, out u32 @ rbp, u32 = 1 @ rbx, u32 = 2 @ rsi, u32 = 4 @ rdi, u32 = 8 @ r8, u32 = 16 @ r11, "
@@ -297,9 +385,13 @@ void check_all(const Image& image, const Case (&cases)[Count]) {
 
 }  // namespace
 
-TEST_CASE("Every well-behaved 32-bit routine gives its words") { check_all(load_conventions(32), cases_32); }
+TEST_CASE("Every well-behaved 32-bit routine gives its words") {
+  check_all(load_conventions(32), cases_32);
+}
 
-TEST_CASE("Every well-behaved 64-bit routine gives its words") { check_all(load_conventions(64), cases_64); }
+TEST_CASE("Every well-behaved 64-bit routine gives its words") {
+  check_all(load_conventions(64), cases_64);
+}
 
 TEST_CASE("Routines give the same words in an image at another base") {
   check_all(load_conventions(32, {.base = 0x20000000}), cases_32);

@@ -1,11 +1,15 @@
 #pragma once
 // What the tests of the machine share: values, words, and one routine of a test library with its machine.
+#include "harness/image.hpp"
+#include "harness/machine.hpp"
+#include "harness/value_generators.hpp"
+#include "tests/catch.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fmt/format.h>
 #include <memory>
 #include <ostream>
 #include <span>
@@ -14,10 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/image.hpp"
-#include "harness/machine.hpp"
-#include "harness/value_generators.hpp"
-#include "tests/catch.hpp"
+#include <fmt/format.h>
 
 namespace bitwitness::tests {
 
@@ -78,10 +79,13 @@ inline bool is_like(std::string_view text, std::string_view pattern) {
   return false;
 }
 
-/// The fixture libraries and their default signatures.
+/// Loads one of the libraries that tests/fixtures/README.md describes.
+inline Image load_fixture(std::string_view file, const ImageOptions& options = {}) {
+  return Image::load(std::filesystem::path(BITWITNESS_FIXTURES_DIR) / file, options);
+}
+
 inline Image load_conventions(unsigned bits, const ImageOptions& options = {}) {
-  const std::filesystem::path folder(BITWITNESS_FIXTURES_DIR);
-  return Image::load(folder / fmt::format("conventions{}.dll", bits), options);
+  return load_fixture(fmt::format("conventions{}.dll", bits), options);
 }
 
 /// A routine with its machine. Every run is checked for what all runs have in common.
@@ -152,7 +156,8 @@ class Tried {
 /// Values of `size` bytes: the limits of every field a value may have, then random ones.
 inline std::vector<Bytes> some_values(std::size_t size, std::size_t random_count, std::uint64_t seed) {
   std::vector<Bytes> values;
-  for (const unsigned fill : {0x00U, 0xffU, 0x80U, 0x7fU, 0x01U}) values.emplace_back(size, static_cast<std::byte>(fill));
+  for (const unsigned fill : {0x00U, 0xffU, 0x80U, 0x7fU, 0x01U})
+    values.emplace_back(size, static_cast<std::byte>(fill));
   for (const std::size_t at : {std::size_t{0}, size - 1}) {  // the lowest and the highest bit
     values.emplace_back(size, std::byte{0});
     values.back()[at] = at == 0 ? std::byte{1} : std::byte{0x80};

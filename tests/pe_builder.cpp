@@ -153,7 +153,14 @@ void write_symbols(Blob& out, const std::vector<BuilderSymbol>& symbols) {
     out.u16(symbol.type);
     out.put(symbol.storage, 1);
     out.put(symbol.auxiliary, 1);
-    out.pad_to(out.bytes.size() + std::size_t{18} * symbol.auxiliary);
+    // A reader that takes auxiliary records for symbols finds one.
+    for (unsigned i = 0; i < symbol.auxiliary; ++i) {
+      out.append(bytes_of("auxiliar"));
+      out.u32(0);
+      out.u16(1);
+      out.u16(0x20);
+      out.u16(2);
+    }
   }
   out.u32(4 + strings.bytes.size());
   out.append(strings.bytes);

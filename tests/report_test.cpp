@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t not_a_distance = std::numeric_limits<std::uint64_t>::max();
 
-const std::filesystem::path tests_directory = std::filesystem::path(__FILE__).parent_path();
+const std::filesystem::path tests_directory = BITWITNESS_TESTS_DIR;
 
 RunReport agreeing_run() {
   RunReport run;
@@ -109,7 +109,7 @@ std::string contents(const std::filesystem::path& path) {
 
 /// Compares with tests/golden/NAME. With BITWITNESS_ACCEPT=1 in the environment the file is written instead.
 void check_golden(const std::string& name, const std::string& text) {
-  const std::filesystem::path path = tests_directory / "golden" / name;
+  const std::filesystem::path path = std::filesystem::path(BITWITNESS_GOLDEN_DIR) / name;
   if (const char* accept = std::getenv("BITWITNESS_ACCEPT"); accept != nullptr && std::string(accept) == "1") {
     std::ofstream(path, std::ios::binary) << text;
     WARN("accepted " << path.string());

@@ -35,7 +35,7 @@ RunReport run(const Image& image, const Kind& kind, bool two_key, const Environm
   return verify(image, routine, subject, environment, ValueSet::build(subject.packed_size, subject.fields, sources), options);
 }
 
-Image stand_in(const Kind& kind) { return Image::load(BITWITNESS_STAND_IN_DIR "/stand_in_" + kind.name + ".exe"); }
+Image stand_in(const Kind& kind) { return Image::load(BITWITNESS_STAND_INS_DIR "/stand_in_" + kind.name + ".exe"); }
 
 Image broken(const Kind& kind, const std::string& mistake) {
   return Image::load(BITWITNESS_FIXTURES_DIR "/broken_" + kind.name + "_" + mistake + ".exe");

@@ -4,6 +4,9 @@
 #include "tests/catch.hpp"
 #include "tests/pe_builder.hpp"
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "vectors/embedded_targets.hpp"
@@ -208,6 +211,19 @@ TEST_CASE("deep nesting is an error, not a full stack", "[target]") {
   std::string tables = "a = ";
   for (int i = 0; i < 100000; ++i) tables += "{a = [\n";
   CHECK(parse_error(tables).starts_with("game.toml:"));
+}
+
+TEST_CASE("the example of the format's description is a target", "[target]") {
+  const std::filesystem::path root = std::filesystem::path(__FILE__).parent_path().parent_path();
+  std::ifstream stream(root / "vectors" / "README.md");
+  REQUIRE(stream);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const std::size_t begin = text.find("```toml\n");
+  REQUIRE(begin != std::string::npos);
+  const std::string example = text.substr(begin + 8, text.find("```", begin + 8) - begin - 8);
+  const Target target = parse_target(example, "README.md");
+  CHECK(target.routines.size() == 1);
+  CHECK(target.anchors.size() == 1);
 }
 
 TEST_CASE("a target is loaded by name", "[target]") {

@@ -130,7 +130,8 @@ TEST_CASE("special crosses every boundary of every field", "[values]") {
     std::set<Bytes> expected;
     for (const Codes& codes : crossed) expected.insert(value_of(layout.packed_size, fields, codes));
     INFO("size " << layout.packed_size << ", fields " << fields.size());
-    CHECK(values_of(layout.packed_size, fields, "special") == expected);
+    const bool as_expected = values_of(layout.packed_size, fields, "special") == expected;
+    CHECK(as_expected);
   }
 }
 
@@ -190,7 +191,8 @@ TEST_CASE("fields sweeps each field with all others at each level, and gives not
       }
     }
     INFO("size " << layout.packed_size << ", fields " << fields.size());
-    CHECK(values_of(layout.packed_size, fields, "fields") == expected);
+    const bool as_expected = values_of(layout.packed_size, fields, "fields") == expected;
+    CHECK(as_expected);
   }
 }
 
@@ -221,7 +223,8 @@ TEST_CASE("fields sweeps wide fields at even steps, both ends and around every p
   }
   Codes every(std::size_t{1} << 20);
   for (std::size_t code = 0; code < every.size(); ++code) every[code] = code;
-  CHECK(sweep_codes(20, max_swept_bits) == every);
+  const bool all_swept = sweep_codes(20, max_swept_bits) == every;
+  CHECK(all_swept);
   CHECK(sweep_codes(1, max_swept_bits) == Codes{0, 1});
 }
 
@@ -274,6 +277,8 @@ TEST_CASE("random values are uniform but for a weighted eighth", "[values]") {
     std::vector<std::uint64_t> uniform_ones(bits);
     std::uint64_t few_changes = 0;
     std::uint64_t at_boundaries = 0;
+    std::uint64_t anywhere = 0;
+    std::uint64_t high_anywhere = 0;
     std::uint64_t beyond = 0;
     for (std::size_t draw = 0; draw < count; ++draw) {
       Bytes value(8 * stride);
@@ -289,8 +294,13 @@ TEST_CASE("random values are uniform but for a weighted eighth", "[values]") {
       const auto at_boundary = [&](const BitField& field) {
         return all_boundaries(field.width).count(code_of(value, field)) != 0;
       };
-      few_changes += bit_changes(value) <= bits / 8;
       at_boundaries += std::ranges::all_of(fields, at_boundary);
+      if (bit_changes(value) <= bits / 8) {
+        ++few_changes;
+      } else if (!at_boundary(fields[0])) {
+        ++anywhere;
+        high_anywhere += code_of(value, fields[0]) >> (fields[0].width - 1);
+      }
     }
     INFO("size " << layout.packed_size);
     CHECK(beyond == 0);
@@ -302,5 +312,9 @@ TEST_CASE("random values are uniform but for a weighted eighth", "[values]") {
     // Of 10,000 weighted draws, about half are runs; of the others one in 2^fields has every field at a boundary.
     CHECK(few_changes > 4'500);
     CHECK(at_boundaries > 5'000 / (1u << fields.size()) * 3 / 4);
+    CHECK(at_boundaries < 5'000 * 3 / 4);
+    CHECK(anywhere > 1'000);
+    CHECK(high_anywhere > anywhere * 4 / 10);
+    CHECK(high_anywhere < anywhere * 6 / 10);
   }
 }

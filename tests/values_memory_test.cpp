@@ -1,3 +1,4 @@
+#include "harness/error.hpp"
 #include "harness/values.hpp"
 #include "tests/catch.hpp"
 
@@ -15,9 +16,11 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <malloc.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,19 +28,19 @@ using namespace bitwitness;
 
 namespace {
 
-// Most memory, in bytes, that this process has held since the peak was last reset.
-std::uint64_t peak() {
+// Bytes that this process holds ("VmRSS:") or has held at most since the peak was last reset ("VmHWM:").
+std::uint64_t held(std::string_view which) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
     std::uint64_t kilobytes = 0;
-    if (word == "VmHWM:" && status >> kilobytes) return 1024 * kilobytes;
+    if (word == which && status >> kilobytes) return 1024 * kilobytes;
   }
   return 0;
 }
 
-// Builds a set in a process of its own. Returns the bytes a value that it held at its peak, or nothing where Linux does
-// not let the peak be reset.
-std::optional<int> bytes_a_value(std::size_t packed_size, std::uint64_t count) {
+// Builds a set in a process of its own. Returns the bytes a value that this took, or nothing where the kernel does not
+// let the peak be reset.
+std::optional<int> bytes_a_value(std::string_view which, std::size_t packed_size, std::uint64_t count, Shard shard) {
   constexpr int unknown = 255;
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -46,10 +49,11 @@ std::optional<int> bytes_a_value(std::size_t packed_size, std::uint64_t count) {
     malloc_trim(0);
     std::ofstream reset("/proc/self/clear_refs");
     if (!(reset << "5" << std::flush)) _exit(unknown);
-    const std::uint64_t before = peak();
-    const ValueSet set = ValueSet::build(packed_size, {}, std::vector{"random:" + std::to_string(count)});
-    const std::uint64_t after = peak();
-    _exit(set.size() == 0 ? unknown : static_cast<int>(std::min<std::uint64_t>((after - before) / count, unknown - 1)));
+    const std::uint64_t before = held(which);
+    const ValueSet set = ValueSet::build(packed_size, {}, std::vector{"random:" + std::to_string(count)}, shard);
+    malloc_trim(0);
+    const std::uint64_t taken = held(which) - before;
+    _exit(set.size() == 0 ? unknown : static_cast<int>(std::min<std::uint64_t>(taken / count, unknown - 1)));
   }
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
@@ -60,7 +64,7 @@ std::optional<int> bytes_a_value(std::size_t packed_size, std::uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("values are built within twice their rows' memory", "[values]") {
+TEST_CASE("values are built within twice their rows' memory and kept in their own", "[values]") {
   constexpr std::uint64_t count = 1'000'000;
   struct Case {
     std::size_t packed_size;
@@ -68,18 +72,46 @@ TEST_CASE("values are built within twice their rows' memory", "[values]") {
     int scratch;
   };
   for (const Case& expected : {Case{6, 8, 8}, Case{12, 16, 16}, Case{17, 24, 16}}) {
-    const std::optional<int> used = bytes_a_value(expected.packed_size, count);
-    if (!used) {
-      WARN("SKIPPED: this kernel does not reset the peak of a process");
+    INFO("packed size " << expected.packed_size);
+    const std::optional<int> peak = bytes_a_value("VmHWM:", expected.packed_size, count, {});
+    if (!peak) {
+      WARN("SKIPPED: this kernel does not let a process reset its peak");
       return;
     }
-    INFO("packed size " << expected.packed_size);
-    CHECK(*used >= expected.rows);
-    CHECK(*used <= expected.rows + expected.scratch + 1);
+    CHECK(*peak >= expected.rows);
+    CHECK(*peak <= expected.rows + expected.scratch + 1);
+    const auto size = static_cast<int>(expected.packed_size);
+    const std::optional<int> kept = bytes_a_value("VmRSS:", expected.packed_size, count, {});
+    REQUIRE(kept);
+    CHECK(*kept >= size);
+    CHECK(*kept <= size + 1);
+    const std::optional<int> kept_of_third = bytes_a_value("VmRSS:", expected.packed_size, count, {2, 3});
+    REQUIRE(kept_of_third);
+    CHECK(*kept_of_third >= size / 3);
+    CHECK(*kept_of_third <= size / 3 + 1);
   }
 }
+
+TEST_CASE("values that do not fit the memory there is are an Error", "[values]") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    constexpr rlim_t enough_for_less = 500'000'000;
+    const rlimit limits{enough_for_less, enough_for_less};
+    bool refused = false;
+    try {
+      if (setrlimit(RLIMIT_AS, &limits) == 0) ValueSet::build(6, {}, std::vector<std::string>{"random:100000000"});
+    } catch (const Error& error) {
+      refused = std::string_view(error.what()) == "not enough memory for the values asked for";
+    }
+    _exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
 #else
-TEST_CASE("values are built within twice their rows' memory", "[values]") {
+TEST_CASE("values are built within twice their rows' memory and kept in their own", "[values]") {
   WARN("SKIPPED: memory is measured with glibc and without sanitizers only");
 }
 #endif

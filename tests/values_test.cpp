@@ -179,7 +179,8 @@ TEST_CASE("shards are contiguous ranges that make up the whole", "[values]") {
         std::ranges::move(list(part), std::back_inserter(joined));
       }
       INFO("size " << size << ", " << count << " shards");
-      REQUIRE(joined == whole);
+      const bool same = joined == whole;
+      REQUIRE(same);
       REQUIRE(*sizes.rbegin() - *sizes.begin() <= 1);
     }
   };

@@ -64,7 +64,7 @@ class DoublingMachine final : public Machine {
   std::map<std::string, Observation> observations_;
 };
 
-Image any_image() { return Image::load(BITWITNESS_STAND_IN_DIR "/stand_in_x87.exe"); }
+Image any_image() { return Image::load(BITWITNESS_STAND_INS_DIR "/stand_in_x87.exe"); }
 
 Routine doubling() { return {"doubling", 0x103f1d0, parse_signature("cdecl(value u16) -> u32")}; }
 

@@ -3,6 +3,7 @@
 #include "harness/error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace bitwitness::cli {
 
@@ -33,11 +34,9 @@ Subject subject_of(const decoders::Decoder& decoder) {
 
 const decoders::Decoder& require_decoder(std::string_view name) {
   if (const decoders::Decoder* decoder = decoders::find_decoder(name)) return *decoder;
-  std::string names;
-  for (const decoders::Decoder& decoder : decoders::registry()) {
-    names += (names.empty() ? "" : ", ") + std::string(decoder.name);
-  }
-  throw Error(fmt::format("no decoder is named '{}'; there are: {}", name, names));
+  std::vector<std::string_view> names;
+  for (const decoders::Decoder& decoder : decoders::registry()) names.push_back(decoder.name);
+  throw Error(fmt::format("no decoder is named '{}'; there are: {}", name, fmt::join(names, ", ")));
 }
 
 }  // namespace bitwitness::cli

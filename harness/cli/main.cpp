@@ -10,6 +10,9 @@
 #include <new>
 #include <string>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 namespace {
 
 using namespace bitwitness;
@@ -38,14 +41,14 @@ int run_program(int argc, char** argv) {
     cli::write_standard_output(version.what() + std::string("\n"));
     return cli::exit_agreed;
   } catch (const CLI::ParseError& error) {
-    throw Error(error.what() + std::string(" (see --help)"));
+    throw Error(fmt::format("{} (see --help)", error.what()));
   }
   const auto chosen =
       std::find_if(added.begin(), added.end(), [](const cli::Command& command) { return command.parser->parsed(); });
   if (chosen != added.end()) return chosen->run();
-  std::string names;
-  for (const cli::Command& command : added) names += (names.empty() ? "" : ", ") + command.parser->get_name();
-  throw Error("a command is required: " + names + " (see --help)");
+  std::vector<std::string> names;
+  for (const cli::Command& command : added) names.push_back(command.parser->get_name());
+  throw Error(fmt::format("a command is required: {} (see --help)", fmt::join(names, ", ")));
 }
 
 }  // namespace

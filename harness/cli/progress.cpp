@@ -62,7 +62,7 @@ void ProgressLine::show(const Progress& progress) {
   while (recent_.size() > 2 && now - recent_[1].time > window) recent_.pop_front();
   const double seconds = std::chrono::duration<double>(now - recent_.front().time).count();
   const double rate = seconds < 0.5 ? 0 : static_cast<double>(progress.done - recent_.front().done) / seconds;
-  std::fputs(("\r" + progress_text(title_, progress, rate) + "\x1b[K").c_str(), stderr);
+  fmt::print(stderr, "\r{}\x1b[K", progress_text(title_, progress, rate));
   std::fflush(stderr);
   shown_ = true;
 }

@@ -139,7 +139,10 @@ Selection select_from_target(const Image& image, const RoutineArguments& argumen
   for (const TargetRoutine& routine : routines) {
     const std::uint64_t address = image.resolve(routine.at);
     image.require_code(address, fmt::format("routine {} of target {} at {}", routine.name, target.name, routine.at));
-    selection.routines.push_back({{routine.name, address, {}}, nullptr, routine.note});
+    SelectedRoutine& selected = selection.routines.emplace_back();
+    selected.routine.name = routine.name;
+    selected.routine.address = address;
+    selected.note = routine.note;
   }
   check_target_anchors(target, image, arguments.ignore_anchors, selection.notes);
   for (std::size_t i = 0; i < routines.size(); ++i) {

@@ -35,12 +35,12 @@ std::filesystem::path find_stand_in() {
   const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (const fs::path& folder :
        {program / ".." / "stand_ins", program / "stand_ins", program / ".." / "share" / "bitwitness" / "stand_ins",
-        fs::path(BITWITNESS_STAND_IN_DIR)}) {
+        fs::path(BITWITNESS_STAND_INS_DIR)}) {
     const fs::path path = folder / default_stand_in;
     if (fs::is_regular_file(path, error)) return path.lexically_normal();
   }
   throw Error(fmt::format("--image is needed: the stand-in {} is neither beside the program nor in {}",
-                          default_stand_in, BITWITNESS_STAND_IN_DIR));
+                          default_stand_in, BITWITNESS_STAND_INS_DIR));
 }
 
 std::optional<std::string_view> stand_in_signature(const Image& image, std::string_view routine) {

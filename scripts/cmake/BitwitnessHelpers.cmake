@@ -28,9 +28,35 @@ function(bitwitness_add_library name)
   target_link_libraries(bitwitness_${name} PRIVATE "$<BUILD_INTERFACE:bitwitness_private>")
 endfunction()
 
-# bitwitness_require(VARIABLE PACKAGE [HINT]): stops the configuration with the Debian package to install.
+# bitwitness_require(VARIABLE PACKAGE): stops the configuration with the Debian package to install.
 function(bitwitness_require variable package)
   if(NOT ${variable})
     message(FATAL_ERROR "bitwitness needs ${package}: install it (Debian: apt-get install ${package}) and configure again")
   endif()
+endfunction()
+
+# bitwitness_find_library(NAME HEADER PACKAGE): the imported target third_party::NAME, for libraries without a package file.
+# Its headers count as the system's, so that their warnings are not ours.
+function(bitwitness_find_library name header package)
+  find_path(BITWITNESS_${name}_INCLUDE_DIR "${header}")
+  find_library(BITWITNESS_${name}_LIBRARY "${name}")
+  mark_as_advanced(BITWITNESS_${name}_INCLUDE_DIR BITWITNESS_${name}_LIBRARY)
+  bitwitness_require(BITWITNESS_${name}_INCLUDE_DIR "${package}")
+  bitwitness_require(BITWITNESS_${name}_LIBRARY "${package}")
+  add_library(third_party::${name} UNKNOWN IMPORTED GLOBAL)
+  set_target_properties(third_party::${name} PROPERTIES
+    IMPORTED_LOCATION "${BITWITNESS_${name}_LIBRARY}"
+    INTERFACE_INCLUDE_DIRECTORIES "${BITWITNESS_${name}_INCLUDE_DIR}")
+endfunction()
+
+# bitwitness_add_test(NAME LABEL SOURCES… [LIBRARIES TARGETS…]): a Catch2 program, and a CTest test of that name. LABEL is
+# quick (seconds) or exhaustive (minutes). A test that prints a line "SKIPPED: …" counts as skipped, never as passed; one
+# that matches no case fails.
+function(bitwitness_add_test name label)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LIBRARIES")
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} Catch2::Catch2WithMain bitwitness_private)
+  add_test(NAME ${name} COMMAND ${name} -w NoTests)
+  set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_REGULAR_EXPRESSION "(^|\n)SKIPPED: " TIMEOUT 600)
 endfunction()

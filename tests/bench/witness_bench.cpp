@@ -38,7 +38,7 @@ const std::vector<StandIn> stand_ins = {
     {"stand_in_sse2.exe", "thiscall(in u8[6], out f32[4])", Form::thiscall_in_out},
 };
 
-Image load(const StandIn& stand_in) { return Image::load(std::string(BITWITNESS_STAND_IN_DIR) + "/" + stand_in.file); }
+Image load(const StandIn& stand_in) { return Image::load(std::string(BITWITNESS_STAND_INS_DIR) + "/" + stand_in.file); }
 
 Subject packed_quat48() { return cli::subject_of(*decoders::find_decoder("packed_quat48")); }
 
@@ -99,7 +99,7 @@ TEST_CASE("verify against a bare loop in the guest", "[!benchmark][witness]") {
           again.read(0, packed);
           for (std::size_t i = 0; i < values.size(); ++i) {
             subject.decode(std::span(packed).subspan(6 * i, 6), words);
-            sum += std::memcmp(words.data(), bare.words().data() + 4 * i, 16) == 0 ? 1 : 0;
+            if (std::memcmp(words.data(), bare.words().data() + 4 * i, 16) == 0) ++sum;
           }
         },
     });
