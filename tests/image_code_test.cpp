@@ -1,4 +1,4 @@
-// Whether an address can be code, and the helpers behind messages and hashes.
+// Whether an address can be code; hashes, close names, and text for messages.
 #include "harness/close_names.hpp"
 #include "harness/code_statistics.hpp"
 #include "harness/error.hpp"

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace bitwitness;
@@ -326,6 +327,35 @@ TEST_CASE("A batch gives the same however it is split") {
       CHECK(parts == whole);
     }
     CHECK(routine.run_alone(values) == whole);
+  }
+}
+
+TEST_CASE("Machines of several threads do not disturb one another") {
+  // Catch2's assertions belong to one thread, so the others only collect.
+  const Image image = load_conventions(32);
+  const std::vector<Bytes> values = u16_values(40);
+  const auto packed = joined(values);
+  std::vector<Batch> batches(3);
+  {
+    std::vector<std::jthread> threads;
+    for (Batch& batch : batches) {
+      threads.emplace_back([&image, &packed, &batch] {
+        for (int round = 0; round < 3; ++round) {
+          const Routine routine{"loops_when_odd", image.resolve("export:loops_when_odd"),
+                                parse_signature("cdecl(in u8[2], out u32)")};
+          make_unicorn_machine(image, routine, {.budget = 1000})->run(batch, packed, {});
+        }
+      });
+    }
+  }
+  for (const Batch& batch : batches) {
+    REQUIRE(batch.outcomes.size() == values.size());
+    CHECK(batch.incidents.size() == values.size() / 2);
+    CHECK(batch.incidents == batches[0].incidents);
+    for (std::uint32_t i = 0; i < values.size(); ++i) {
+      CHECK(batch.outcomes[i] == (i % 2 == 0 ? OutcomeKind::returned : OutcomeKind::out_of_budget));
+      if (i % 2 == 0) CHECK(batch.words[i] == i);
+    }
   }
 }
 

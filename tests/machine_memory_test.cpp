@@ -108,6 +108,13 @@ TEST_CASE("A store that begins before an output and ends in it writes it") {
   CHECK(routine.notes() == std::vector<std::string>{"2 × writes 4 bytes before argument 2 (out u32)"});
 }
 
+TEST_CASE("A store far before an output is noted") {
+  const Image image = load_fixture("isolation32.dll");
+  Tried routine(image, "export:writes_far_before", plain_32);
+  CHECK(routine.run(u32_values({1, 2, 3})) == returned_each({2, 3, 4}));
+  CHECK(routine.notes() == std::vector<std::string>{"3 × writes 128 bytes before argument 2 (out u32)"});
+}
+
 TEST_CASE("Every element of an output must be written") {
   const Image image = load_conventions(32);
   const auto check = [&image](const char* name, const char* signature, std::size_t word) {
@@ -129,6 +136,7 @@ TEST_CASE("Every element of an output must be written") {
   check("out_u64", "cdecl(in u32, out u64[2])", 2);
   check("two_in_two_out", "cdecl(in u32, in u32, out u32[2], out u32)", 1);
   check("three_outs", "cdecl(in u8[3], out u8, out u32, out u32)", 1);
+  check("three_outs", "cdecl(in u8[3], out u16, out u16, out u32)", 0);  // of two bytes it writes one
   check("cdecl_in_out", "cdecl(in u32, out u32, out u32)", 1);
   check("inout_and_out", "cdecl(inout u32, out u32, out u8)", 2);
 }
