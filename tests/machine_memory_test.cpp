@@ -250,6 +250,13 @@ TEST_CASE("A routine that patches its own code is run as patched, and fresh agai
     }
     CHECK(routine.notes() == std::vector<std::string>{fmt::format("10 × writes to {:#x}, in .patched",
                                                                   bits == 32 ? 0x10002001 : 0x180002001)});
+
+    Tried patched(image, "export:patches_when_odd", plain(image));
+    const std::vector<Bytes> mixed = u32_values({2, 7, 8, 6, 9, 10, 12});
+    for (int round = 0; round < 2; ++round) {
+      CHECK(patched.run(mixed) == returned_each({4, 7, 7, 7, 9, 9, 9}));
+      CHECK(patched.run_alone(mixed) == returned_each({4, 7, 4, 4, 9, 4, 4}));
+    }
   }
 }
 

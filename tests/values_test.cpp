@@ -189,6 +189,8 @@ TEST_CASE("shards are contiguous ranges that make up the whole", "[values]") {
   check(6, {"random:257"});
   check(12, {"random:100"});
   check(20, {"random:100"});
+  CHECK(build(6, {"random:10"}, {10, UINT64_MAX}).size() == 1);
+  CHECK(build(6, {"random:10"}, {11, UINT64_MAX}).size() == 0);
   CHECK(build(6, {"random:10"}, {UINT64_MAX, UINT64_MAX}).size() == 0);
   const ValueSet last = build(4, {"all"}, {7, 7});
   Bytes value(4);

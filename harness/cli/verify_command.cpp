@@ -177,7 +177,8 @@ int run(const Arguments& arguments) {
 
   Report report = report_about(image);
   report.repeat_options = repeat_options(arguments, image, settings);
-  report.notes = selection.notes;
+  report.notes.assign(image.notes().begin(), image.notes().end());
+  report.notes.insert(report.notes.end(), selection.notes.begin(), selection.notes.end());
   std::vector<Timing> timings;
   runner.run(report, timings, selection);
   write_outputs(arguments.output, report, timings_json(report, timings, seconds_since(start)));
