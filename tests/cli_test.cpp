@@ -186,6 +186,8 @@ TEST_CASE("input that cannot be used exits 2 with one line that names it", "[cli
       {verify_words({"--json", folder.path.string()}), "--json"},
       {verify_words({"--json", folder.file("no/such/folder.json")}), "--json"},
       {verify_words({"--json", ""}), "--json"},
+      {verify_words({"--json", folder.file("no\nsuch/folder.json")}), "--json"},
+      {{"verify", "--fro\nb"}, "--fro"},
       {verify_words({"--json", "-", "--junit", "-"}), "--junit"},
       {verify_words({"--json", folder.file("a"), "--junit", folder.file("./a")}), "--junit"},
       {verify_words({"--json", x87}), "overwrite"},
@@ -439,7 +441,7 @@ TEST_CASE("an interruption reports what was done and exits 1", "[cli]") {
 
 TEST_CASE("progress is shown on a terminal and erased", "[cli]") {
   const Folder folder;
-  const std::string command = command_line(verify_words(Words{"--values", "random:500000"} + one_routine));
+  const std::string command = command_line(verify_words(Words{"--values", "random:1500000"} + one_routine));
   const Result result = run_shell(folder, "script -qec " + quoted(command) + " /dev/null");
   CHECK(result.status == 0);
   CAPTURE(result.out);

@@ -194,14 +194,31 @@ TEST_CASE("Dependence on what a signature leaves open shows when a value runs al
   check_dependence(image_64, "reads_shadow_space", "win64(in u32, out u32)", 0xffff);
 }
 
-TEST_CASE("A narrow value fills its register as its type extends it") {
-  const Image image = load_conventions(64);
-  Tried routine(image, "export:depends_past_register", "win64(value u16, out u32)");
-  const std::vector<Bytes> values = some_values(2, 5, 4);
-  std::vector<Ended> expected;
-  for (const Bytes& value : values) expected.push_back(returned({read_as<std::uint16_t>(value.data())}));
-  CHECK(routine.run(values) == expected);
-  CHECK(routine.run_alone(values) == expected);
+TEST_CASE("A narrow value fills its register or stack word as its type extends it") {
+  const Image image_32 = load_conventions(32);
+  const Image image_64 = load_conventions(64);
+  const auto check = [](const Image& image, const char* name, const char* signature, auto expected) {
+    INFO(name << " " << signature);
+    Tried routine(image, name, signature);
+    const std::vector<Bytes> values = some_values(routine.signature().packed_size(), 5, 4);
+    std::vector<Ended> ends;
+    for (const Bytes& value : values) ends.push_back(returned({expected(value.data())}));
+    CHECK(routine.run(values) == ends);
+    CHECK(routine.run_alone(values) == ends);
+  };
+  const auto u8 = [](const std::byte* value) { return std::uint32_t{read_as<std::uint8_t>(value)}; };
+  const auto u16 = [](const std::byte* value) { return std::uint32_t{read_as<std::uint16_t>(value)}; };
+  const auto i8 = [](const std::byte* value) { return static_cast<std::uint32_t>(read_as<std::int8_t>(value)); };
+  const auto i16 = [](const std::byte* value) { return static_cast<std::uint32_t>(read_as<std::int16_t>(value)); };
+  const auto inverse = [](auto extended) { return [extended](const std::byte* value) { return ~extended(value); }; };
+  check(image_64, "export:depends_past_register", "win64(value u8, out u32)", u8);
+  check(image_64, "export:depends_past_register", "win64(value u16, out u32)", u16);
+  check(image_64, "export:depends_past_register", "win64(value i8, out u32)", i8);
+  check(image_64, "export:depends_past_register", "win64(value i16, out u32)", i16);
+  check(image_32, "export:value_u32", "cdecl(value u8, out u32)", inverse(u8));
+  check(image_32, "export:value_u32", "cdecl(value u16, out u32)", inverse(u16));
+  check(image_32, "export:value_u32", "cdecl(value i8, out u32)", inverse(i8));
+  check(image_32, "export:value_u32", "cdecl(value i16, out u32)", inverse(i16));
 }
 
 TEST_CASE("The processor that a routine asks for is the emulator's") {

@@ -97,6 +97,9 @@ void check_wild_jumps(const Image& image, const char* signature, std::span<const
     }
   }
   const std::vector<Ended> ends = routine.run(values);
+  // The last address of all, where emulation would end of itself.
+  CHECK(routine.run_one(Bytes(size, std::byte{0xff})).reason ==
+        fmt::format("jumps to code at 0x{}, where nothing is mapped", std::string(2 * size, 'f')));
   for (std::size_t i = 1; i < values.size(); i += 2) {
     INFO(fmt::format("after a jump to {:#x}: ", targets[i / 2]) << ends[i]);
     CHECK(ends[i].kind == OutcomeKind::faulted);

@@ -98,6 +98,15 @@ TEST_CASE("A routine that writes back what it found has written it") {
   CHECK(routine.run(u32_values({1, 2})) == std::vector<Ended>{returned({2, poison}), returned({3, poison})});
 }
 
+TEST_CASE("A routine may use its arguments' place on the stack") {
+  const Image image = load_fixture("isolation32.dll");
+  Tried routine(image, "export:swaps_arguments", "cdecl(in u32, in u32, out u32)");
+  const std::vector<Bytes> values = {bytes_of_u32({9, 2}), bytes_of_u32({9, 3}), bytes_of_u32({9, 4})};
+  CHECK(routine.run(values) == returned_each({7, 6, 5}));
+  CHECK(routine.run_alone(values) == returned_each({7, 6, 5}));
+  CHECK(routine.notes().empty());
+}
+
 TEST_CASE("A store that begins before an output and ends in it writes it") {
   const Image image = load_fixture("isolation32.dll");
   Tried routine(image, "export:begins_before_output", "cdecl(in u32[2], out u32)");

@@ -17,7 +17,11 @@ TEST_CASE("registry lists the decoders by name and finds each", "[decoders]") {
     names.push_back(decoder.name);
     CHECK(find_decoder(decoder.name) == &decoder);
   }
-  CHECK(names == std::vector<std::string_view>{"dunia_quat48", "half", "packed_quat48", "packed_quat48_pair"});
+  CHECK(std::ranges::is_sorted(names));
+  CHECK(std::set<std::string_view>(names.begin(), names.end()).size() == names.size());
+  for (const char* name : {"dunia_quat48", "half", "packed_quat48", "packed_quat48_pair"}) {
+    CHECK(find_decoder(name) != nullptr);
+  }
   CHECK(find_decoder("packed_quat4") == nullptr);
   CHECK(find_decoder("") == nullptr);
 }
