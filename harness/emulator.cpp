@@ -1,9 +1,10 @@
 #include "harness/emulator.hpp"
 
 #include "harness/error.hpp"
-#include "harness/machine.hpp"
 
+#include <exception>
 #include <mutex>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unicorn/unicorn.h>
@@ -11,7 +12,7 @@
 namespace bitwitness {
 namespace {
 
-// Opening an engine initialises tables that all engines share.
+// An engine initialises tables that all engines share, in part only when it is first used.
 std::mutex open_mutex;
 
 /// Where emulation would end of itself. Nothing is ever mapped there, so that arriving there is a fault.
@@ -39,8 +40,9 @@ Access access_of(uc_mem_type type) {
   }
 }
 
+/// Everything mapped is readable but for what is reserved, and that counts as unmapped.
 bool is_mapped(uc_mem_type type) {
-  return type == UC_MEM_WRITE_PROT || type == UC_MEM_READ_PROT || type == UC_MEM_FETCH_PROT;
+  return type == UC_MEM_WRITE_PROT || type == UC_MEM_FETCH_PROT;
 }
 
 }  // namespace
@@ -59,6 +61,7 @@ struct Emulator::Impl {
   bool is_64_bit;
   EmulatorEvents& events;
   Trap trap;
+  std::exception_ptr failure;
 
   template <typename Callback, typename... Extra>
   void hook(int type, Callback callback, std::uint64_t first, std::uint64_t last, Extra... extra) {
@@ -66,6 +69,18 @@ struct Emulator::Impl {
     // Unicorn takes every callback as an untyped pointer.
     const uc_err error = uc_hook_add(uc, &handle, type, reinterpret_cast<void*>(callback), this, first, last, extra...);
     if (error != UC_ERR_OK) throw Error(fmt::format("the emulator refuses a hook: {}", uc_strerror(error)));
+  }
+
+  /// Runs what a callback does. An exception must not pass through the emulator's frames, which are not C++: it waits here
+  /// until `start` has left them.
+  template <typename Work>
+  void guarded(Work work) {
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+      halt_with({Trap::Kind::stopped, Access::execute, 0, 0, 0});
+    }
   }
 
   void halt_with(const Trap& reason) {
@@ -107,20 +122,24 @@ struct Emulator::Impl {
     Impl& impl = self(user);
     // After a stop the rest of the translated block still runs; it hands nothing over any more.
     if (impl.trap.kind != Trap::Kind::none) return;
-    if (!impl.events.on_port_write(port, value)) {
-      impl.halt_with({Trap::Kind::port, Access::write, port, static_cast<unsigned>(size), 0});
-    }
+    impl.guarded([&] {
+      if (!impl.events.on_port_write(port, value)) {
+        impl.halt_with({Trap::Kind::port, Access::write, port, static_cast<unsigned>(size), 0});
+      }
+    });
   }
 
   static void on_store(uc_engine*, uc_mem_type, std::uint64_t address, int size, std::int64_t, void* user) {
-    self(user).events.on_write(address, static_cast<unsigned>(size));
+    Impl& impl = self(user);
+    impl.guarded([&] { impl.events.on_write(address, static_cast<unsigned>(size)); });
   }
 
   static void on_code(uc_engine*, std::uint64_t address, std::uint32_t, void* user) {
     Impl& impl = self(user);
-    if (impl.trap.kind == Trap::Kind::none && !impl.events.on_instruction(address)) {
-      impl.halt_with({Trap::Kind::stopped, Access::execute, address, 0, 0});
-    }
+    if (impl.trap.kind != Trap::Kind::none) return;
+    impl.guarded([&] {
+      if (!impl.events.on_instruction(address)) impl.halt_with({Trap::Kind::stopped, Access::execute, address, 0, 0});
+    });
   }
 
   void map(std::uint64_t address, std::span<std::byte> memory, std::uint32_t permissions) const {
@@ -132,9 +151,12 @@ struct Emulator::Impl {
 
   static void on_edge(uc_engine*, uc_tb* block, uc_tb*, void* user) {
     Impl& impl = self(user);
-    if (impl.trap.kind == Trap::Kind::none && !impl.events.on_new_code(block->pc, block->size)) {
-      impl.halt_with({Trap::Kind::stopped, Access::execute, block->pc, 0, 0});
-    }
+    if (impl.trap.kind != Trap::Kind::none) return;
+    impl.guarded([&] {
+      if (!impl.events.on_new_code(block->pc, block->size)) {
+        impl.halt_with({Trap::Kind::stopped, Access::execute, block->pc, 0, 0});
+      }
+    });
   }
 
   template <typename Value>
@@ -151,11 +173,9 @@ struct Emulator::Impl {
 };
 
 Emulator::Emulator(bool is_64_bit, EmulatorEvents& events) : impl_(std::make_unique<Impl>(is_64_bit, events)) {
-  {
-    const std::scoped_lock lock(open_mutex);
-    const uc_err error = uc_open(UC_ARCH_X86, is_64_bit ? UC_MODE_64 : UC_MODE_32, &impl_->uc);
-    if (error != UC_ERR_OK) throw Error(fmt::format("the emulator does not start: {}", uc_strerror(error)));
-  }
+  const std::scoped_lock lock(open_mutex);
+  const uc_err opened = uc_open(UC_ARCH_X86, is_64_bit ? UC_MODE_64 : UC_MODE_32, &impl_->uc);
+  if (opened != UC_ERR_OK) throw Error(fmt::format("the emulator does not start: {}", uc_strerror(opened)));
   constexpr std::uint64_t everywhere_first = 1;  // first > last means every address
   constexpr std::uint64_t everywhere_last = 0;
   impl_->hook(UC_HOOK_MEM_INVALID, &Impl::on_invalid_access, everywhere_first, everywhere_last);
@@ -179,6 +199,8 @@ Emulator::Emulator(bool is_64_bit, EmulatorEvents& events) : impl_(std::make_uni
 }
 
 Emulator::~Emulator() = default;
+
+void Emulator::close() { impl_.reset(); }
 
 void Emulator::map(std::uint64_t address, std::span<std::byte> memory, bool writable, bool executable) {
   impl_->map(address, memory,
@@ -204,6 +226,7 @@ Trap Emulator::start(std::uint64_t address) {
   // fault.
   uc_context_restore(impl_->uc, impl_->pristine);
   const uc_err error = uc_emu_start(impl_->uc, address, nowhere, 0, 0);
+  if (impl_->failure) std::rethrow_exception(std::exchange(impl_->failure, nullptr));
   if (trap.kind != Trap::Kind::none) return trap;
   if (error != UC_ERR_OK) {
     trap = {Trap::Kind::engine, Access::execute, program_counter(), 0, static_cast<unsigned>(error)};

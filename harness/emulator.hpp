@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace bitwitness {
 
@@ -85,6 +86,9 @@ class Emulator {
   /// Makes `start` return soon. Callable from another thread.
   void stop();
 
+  /// Gives up the engine, so that memory mapped into it may go. Nothing else may be called afterwards.
+  void close();
+
   /// Makes the flags plain.
   void reset_flags();
 
@@ -99,5 +103,8 @@ class Emulator {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Returns the version of the emulator, e.g. "2.0.1".
+std::string unicorn_version();
 
 }  // namespace bitwitness

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,11 +61,14 @@ struct Observation {
 struct Batch {
   std::vector<std::uint32_t> words;    ///< of a value that did not return: unspecified
   std::vector<OutcomeKind> outcomes;   ///< one per value
+  bool unfinished = false;             ///< a stop was requested meanwhile: the rest is meaningless
   std::vector<Incident> incidents;     ///< one per value that did not return, by rising index
 };
 
 struct MachineOptions {
-  std::uint64_t budget = 1'000'000;  ///< instructions one value may execute; of a repeated one each repetition counts
+  std::uint64_t budget = 1'000'000;  ///< instructions one value may execute; each repetition of a repeated one counts
+  std::stop_token stop;              ///< when requested, `run` ends soon and leaves its batch unfinished
+  std::function<void()> pulse;       ///< called now and then while a batch takes long
 };
 
 /// A witness: executes one routine of one image over batches of packed values. Not thread-safe; use one per thread.
@@ -90,9 +95,9 @@ class Machine {
 
 /// Creates a machine that emulates. Throws Error when the routine's address is not code or its signature cannot be called.
 /// The image must outlive the machine.
-std::unique_ptr<Machine> make_unicorn_machine(const Image& image, const Routine& routine, const MachineOptions& options = {});
-
-/// Version of the emulator, e.g. "2.0.1".
-std::string unicorn_version();
+std::unique_ptr<Machine> make_unicorn_machine(const Image& image, const Routine& routine,
+                                              const MachineOptions& options = {});
+std::unique_ptr<Machine> make_unicorn_machine(Image&& image, const Routine& routine,
+                                              const MachineOptions& options = {}) = delete;
 
 }  // namespace bitwitness

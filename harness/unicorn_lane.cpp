@@ -5,7 +5,6 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
-#include <random>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -22,7 +21,10 @@ constexpr std::array<std::uint8_t, 4> poison_pattern = {0x5a, 0xa5, 0xa5, 0xff};
 /// Bytes before an output that are checked after every call; the rest of its page once a batch.
 constexpr std::size_t checked_before_output = 32;
 
+/// A routine that happens to write to the port will not write the token. Both are fixed, so that equal runs are equal.
 constexpr std::uint8_t handover_port = 0xf5;
+constexpr std::uint32_t handover_token = 0x93d6b1f7;
+
 constexpr std::uint64_t direction_flag = 0x400;
 constexpr std::uint64_t passing_flags = 0xcd5;  // status flags and the direction flag, which the stub sets anew
 
@@ -73,12 +75,6 @@ bool any_byte_zero(std::uint64_t bits, std::size_t size) {
   return false;
 }
 
-/// The guest cannot know it, so only the stub hands over.
-std::uint32_t make_token() {
-  std::random_device device;
-  return device();
-}
-
 }  // namespace
 
 const Filler& filler_of(LaneKind kind) {
@@ -86,15 +82,15 @@ const Filler& filler_of(LaneKind kind) {
 }
 
 Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint64_t base,
-           std::span<const std::uint64_t> refused, std::uint64_t budget)
+           std::span<const std::uint64_t> refused, const MachineOptions& options)
     : image_(image),
       kind_(kind),
-      budget_(budget),
+      options_(options),
       plan_(plan_call(routine.signature, image.format() == ImageFormat::pe32_plus, base, image.imports().size(),
                       filler_of(kind))),
       emulator_(plan_.is_64_bit, *this),
       memory_(emulator_, image, plan_, watches_everything()),
-      handover_{handover_port, make_token()},
+      handover_{handover_port, handover_token},
       stub_(make_stub(plan_, routine.address, handover_)),
       refused_(refused.begin(), refused.end()) {
   const Filler& filler = filler_of(kind);
@@ -145,6 +141,7 @@ void Lane::run(Run& out, std::span<std::uint32_t> words, std::span<const std::by
   out.suspects.clear();
   out.ends.clear();
   out.traits.clear();
+  out.unfinished = false;
   out.writes_memory_of_its_own = false;
   out.refused.clear();
   run_ = &out;
@@ -157,12 +154,21 @@ void Lane::run(Run& out, std::span<std::uint32_t> words, std::span<const std::by
   if (kind_ == LaneKind::permissive) {
     memory_.restore();
     for (; index_ < count_; ++index_) {
+      if (options_.stop.stop_requested()) {
+        out.unfinished = true;
+        return;
+      }
       call();
       record();
     }
     return;
   }
+  fill_stack();
   while (index_ < count_) {
+    if (options_.stop.stop_requested()) {
+      out.unfinished = true;
+      return;
+    }
     prepare(index_);
     started_ticks_ = ticks();
     const Trap trap = emulator_.start(stub_.enter);
@@ -181,6 +187,14 @@ void Lane::run(Run& out, std::span<std::uint32_t> words, std::span<const std::by
     for (std::size_t i = 0; i < count_; ++i) out.suspects[i] = {i, false};
     out.traits.clear();
   }
+}
+
+/// What earlier batches left must not show in this one: which they were is up to the number of threads.
+void Lane::fill_stack() {
+  const Region& region = plan_.layout.stack;
+  const std::uint32_t word = filler_of(kind_).stack_word;
+  std::byte* stack = memory_.host(region.address);
+  for (std::size_t at = 0; at < region.size; at += 4) std::memcpy(stack + at, &word, 4);
 }
 
 void Lane::interrupt() {
@@ -259,12 +273,13 @@ void Lane::finish(const CallState& state) {
   suspect |= gather(state);
   suspect |= writes_before_output();
   const std::uint64_t now = ticks();
-  const bool slow = (now - started_ticks_) * instructions_per_tick > budget_;
+  const bool slow = (now - started_ticks_) * instructions_per_tick > options_.budget;
   started_ticks_ = now;  // of the next one
-  if (suspect || slow) {
-    run_->suspects.push_back({index_, !suspect});
+  if (suspect) {
+    run_->suspects.push_back({index_, false});
     return;
   }
+  if (slow) run_->suspects.push_back({index_, true});
   if (!is_clean(state)) {
     found_.clear();
     find_traits(found_, state);

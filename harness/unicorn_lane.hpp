@@ -71,7 +71,8 @@ class Lane final : private EmulatorEvents {
  public:
   /// `refused` are addresses of instructions that must not be executed. `base` is where the surroundings go.
   Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint64_t base,
-       std::span<const std::uint64_t> refused, std::uint64_t budget);
+       std::span<const std::uint64_t> refused, const MachineOptions& options);
+  ~Lane() override { emulator_.close(); }  // before the memory it has mapped goes
 
   struct Suspect {
     std::size_t index = 0;
@@ -82,6 +83,7 @@ class Lane final : private EmulatorEvents {
     std::vector<Suspect> suspects;                      ///< batch kind: by rising index
     std::vector<std::pair<std::size_t, CallEnd>> ends;  ///< permissive kind: of values that did not return
     std::vector<std::pair<std::size_t, Trait>> traits;  ///< of values that are in neither
+    bool unfinished = false;                            ///< a stop was requested
     bool writes_memory_of_its_own = false;  ///< batch kind: it stopped there; run again in a permissive lane
     std::vector<std::uint64_t> refused;     ///< batch kind: it met these first; run again in a lane that knows them
   };
@@ -100,7 +102,7 @@ class Lane final : private EmulatorEvents {
 
   [[nodiscard]] const CallPlan& plan() const { return plan_; }
   [[nodiscard]] LaneKind kind() const { return kind_; }
-  [[nodiscard]] std::uint64_t budget() const { return budget_; }
+  [[nodiscard]] std::uint64_t budget() const { return options_.budget; }
   /// Tells whether its memory cannot be restored any more, so that another lane must take its place.
   [[nodiscard]] bool is_spent() const { return memory_.code_was_written(); }
 
@@ -116,6 +118,7 @@ class Lane final : private EmulatorEvents {
   [[nodiscard]] bool watches_everything() const { return kind_ != LaneKind::batch; }
   void set_environment(const Environment& environment);
   void set_stop(bool stop);
+  void fill_stack();
   void prepare(std::size_t index);
   void finish(const CallState& state);
   void finish_watched(const CallState& state);
@@ -148,7 +151,7 @@ class Lane final : private EmulatorEvents {
 
   const Image& image_;
   LaneKind kind_;
-  std::uint64_t budget_;
+  MachineOptions options_;
   CallPlan plan_;
   Emulator emulator_;
   GuestMemory memory_;

@@ -12,6 +12,9 @@ namespace {
 /// Distinct addresses outside output and stack that are kept of one call.
 constexpr std::size_t max_writes_kept = 16;
 
+/// How often a request to stop is looked for.
+constexpr std::uint64_t instructions_per_look = 4096;
+
 }  // namespace
 
 CallEnd Lane::run_one(std::span<std::uint32_t> words, std::span<const std::byte> packed,
@@ -105,7 +108,8 @@ bool Lane::on_instruction(std::uint64_t address) {
     end_.refused = true;
     return false;
   }
-  end_.over_budget = ++instructions_ > budget_;
+  end_.over_budget = ++instructions_ > options_.budget;
+  if (instructions_ % instructions_per_look == 0 && options_.stop.stop_requested()) return false;
   return !end_.over_budget;
 }
 

@@ -88,7 +88,12 @@ class UnicornMachine final : public Machine {
     Lane& lane = permissive_ != nullptr ? *permissive_ : *batch_;
     for (const auto& [index, trait] : run_.traits) observe(lane, trait, value_of(packed, index));
     for (const auto& [index, end] : run_.ends) record(out, index, text_.incident(lane, end));
-    for (const Lane::Suspect& suspect : run_.suspects) decide(out, packed, suspect, environment);
+    for (const Lane::Suspect& suspect : run_.suspects) {
+      decide(out, packed, suspect, environment);
+      if (options_.stop.stop_requested()) break;
+      if (options_.pulse) options_.pulse();
+    }
+    out.unfinished = run_.unfinished || options_.stop.stop_requested();
   }
 
   void run_alone(Batch& out, std::span<const std::byte> packed, const Environment& environment) override {
@@ -97,6 +102,7 @@ class UnicornMachine final : public Machine {
       const CallEnd end = run_one(words_of(out, index), value_of(packed, index), environment);
       record(out, index, text_.incident(*alone_, end));
     }
+    out.unfinished = options_.stop.stop_requested();
   }
 
   [[nodiscard]] const std::map<std::string, Observation>& observations() const override { return observations_; }
@@ -105,7 +111,7 @@ class UnicornMachine final : public Machine {
 
  private:
   std::unique_ptr<Lane> make_lane(LaneKind kind) {
-    return std::make_unique<Lane>(image_, routine_, kind, base_, refused_, options_.budget);
+    return std::make_unique<Lane>(image_, routine_, kind, base_, refused_, options_);
   }
 
   std::size_t begin(Batch& out, std::span<const std::byte> packed) const {
@@ -113,6 +119,7 @@ class UnicornMachine final : public Machine {
     out.words.resize(count * word_count_);
     out.outcomes.assign(count, OutcomeKind::returned);
     out.incidents.clear();
+    out.unfinished = false;
     return count;
   }
 
@@ -124,7 +131,7 @@ class UnicornMachine final : public Machine {
         const WatchedLane watched(*batch_, watchdog_);
         batch_->run(run_, out.words, packed, environment);
       }
-      if (run_.refused.empty()) return;
+      if (run_.refused.empty() || run_.unfinished) return;
       refused_.insert(refused_.end(), run_.refused.begin(), run_.refused.end());
       batch_ = make_lane(LaneKind::batch);
     }
@@ -137,11 +144,12 @@ class UnicornMachine final : public Machine {
 
   void decide(Batch& out, std::span<const std::byte> packed, const Lane::Suspect& suspect,
               const Environment& environment) {
-    // How long a value takes is up to the machine it runs on: its words must not depend on it.
     scratch_.resize(word_count_);
     const auto words = suspect.only_slow ? std::span(scratch_) : words_of(out, suspect.index);
     const auto value = value_of(packed, suspect.index);
     const CallEnd end = run_one(words, value, environment);
+    // How long a value takes is up to the machine it runs on: nothing but its count of instructions may depend on it.
+    if (suspect.only_slow && !end.over_budget) return;
     record(out, suspect.index, text_.incident(*alone_, end));
     if (!end.is_return()) return;
     for (const Trait& trait : end.traits) observe(*alone_, trait, value);

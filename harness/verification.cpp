@@ -127,10 +127,15 @@ class Verification {
     const auto jobs = static_cast<unsigned>(
         std::clamp<std::uint64_t>(options_.jobs, 1, std::max<std::uint64_t>(batches_, 1)));
     // The first machine is made here, so that a routine that cannot be called is refused before any thread starts.
-    std::unique_ptr<Machine> first = options_.make_machine(image_, routine_, options_.machine);
+    std::unique_ptr<Machine> first = make_machine();
     witness_ = first->witness();
     std::vector<std::jthread> threads;
-    for (unsigned i = 1; i < jobs; ++i) threads.emplace_back([this] { guarded_work(nullptr); });
+    try {
+      for (unsigned i = 1; i < jobs; ++i) threads.emplace_back([this] { guarded_work(nullptr); });
+    } catch (...) {
+      next_batch_ = batches_;  // the threads there are finish the batch they are at
+      throw;
+    }
     guarded_work(std::move(first));
     threads.clear();
     if (failure_) std::rethrow_exception(failure_);
@@ -138,6 +143,16 @@ class Verification {
   }
 
  private:
+  std::unique_ptr<Machine> make_machine() {
+    MachineOptions options = options_.machine;
+    options.stop = options_.stop;
+    options.pulse = [this] {
+      const std::scoped_lock lock(mutex_);
+      tell_progress();
+    };
+    return options_.make_machine(image_, routine_, options);
+  }
+
   void choose_sample() {
     const std::uint64_t size = values_.size();
     const std::uint64_t count = std::min<std::uint64_t>(options_.sample, size);
@@ -149,7 +164,7 @@ class Verification {
 
   void guarded_work(std::unique_ptr<Machine> machine) {
     try {
-      if (machine == nullptr) machine = options_.make_machine(image_, routine_, options_.machine);
+      if (machine == nullptr) machine = make_machine();
       work(*machine);
     } catch (...) {
       const std::scoped_lock lock(mutex_);
@@ -172,6 +187,7 @@ class Verification {
       packed.resize(count * packed_size_);
       values_.read(first, packed);
       machine.run(batch, packed, environment_);
+      if (batch.unfinished) break;
       judge(tally, batch, subject, packed, first);
       repeat_sample(tally, machine, alone, batch, packed, first);
       finish_batch(number, batch, packed, tally);
@@ -238,6 +254,7 @@ class Verification {
       if (batch.outcomes[i] != OutcomeKind::returned) continue;  // decided alone already
       const auto value = packed.subspan(i * packed_size_, packed_size_);
       machine.run_alone(alone, value, environment_);
+      if (alone.unfinished) return;
       ++tally.sampled;
       const auto words = std::span(batch.words).subspan(i * word_count_, word_count_);
       if (alone.outcomes[0] == OutcomeKind::returned && std::ranges::equal(words, alone.words)) continue;
@@ -256,15 +273,19 @@ class Verification {
     digest_.add(number, std::move(digest));
     done_ += batch.outcomes.size();
     // Each thread's tally only grows; what it held at its last report is replaced.
-    auto& wrong = wrong_by_thread_[std::this_thread::get_id()];
-    wrong = tally.counts.run - tally.counts.agreed;
+    wrong_by_thread_[std::this_thread::get_id()] = tally.counts.run - tally.counts.agreed;
+    tell_progress();
+  }
+
+  /// The lock must be held.
+  void tell_progress() {
+    if (!options_.progress) return;
     const auto now = std::chrono::steady_clock::now();
-    if (options_.progress && (now - last_progress_ >= progress_interval || done_ == values_.size())) {
-      last_progress_ = now;
-      Progress progress{done_, values_.size(), 0};
-      for (const auto& [thread, count] : wrong_by_thread_) progress.differed += count;
-      options_.progress(progress);
-    }
+    if (now - last_progress_ < progress_interval && done_ != values_.size()) return;
+    last_progress_ = now;
+    Progress progress{done_, values_.size(), 0};
+    for (const auto& [thread, count] : wrong_by_thread_) progress.differed += count;
+    options_.progress(progress);
   }
 
   void merge(Tally&& tally) {

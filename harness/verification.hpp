@@ -13,20 +13,25 @@
 
 namespace bitwitness {
 
+/// How far a run is.
 struct Progress {
   std::uint64_t done = 0;
   std::uint64_t total = 0;
   std::uint64_t differed = 0;  ///< values that differ or gave no result, so far
 };
 
+/// Makes the witness of one thread.
 using MachineFactory = std::function<std::unique_ptr<Machine>(const Image&, const Routine&, const MachineOptions&)>;
 
+/// What a run may be told besides its subject.
 struct VerifyOptions {
   unsigned jobs = 1;            ///< threads, one machine each
   std::size_t limit = 20;       ///< differences and failures to keep; counts are never capped
   std::size_t sample = 32;      ///< values to run again alone
   MachineOptions machine;
-  MachineFactory make_machine = make_unicorn_machine;
+  MachineFactory make_machine = [](const Image& image, const Routine& routine, const MachineOptions& options) {
+    return make_unicorn_machine(image, routine, options);
+  };
   std::function<void(const Progress&)> progress;  ///< called from one thread at a time, a few times a second
   std::stop_token stop;                           ///< when requested, what was done is reported
 };

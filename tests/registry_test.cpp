@@ -36,6 +36,13 @@ TEST_CASE("registry rows state the sizes of their formats", "[decoders]") {
   CHECK(sizes("packed_quat48") == std::vector<std::size_t>{6, 4});
   CHECK(sizes("packed_quat48_pair") == std::vector<std::size_t>{12, 8});
   CHECK(sizes("dunia_quat48") == std::vector<std::size_t>{6, 4});
+  CHECK(sizes("packed_quat32") == std::vector<std::size_t>{4, 4});
+  CHECK(sizes("packed_quat64") == std::vector<std::size_t>{8, 4});
+  CHECK(sizes("quat_xyz") == std::vector<std::size_t>{12, 4});
+  CHECK(sizes("rotation_z15") == std::vector<std::size_t>{2, 4});
+  CHECK(sizes("translation_11_11_10") == std::vector<std::size_t>{4, 3});
+  CHECK(sizes("translation_f32") == std::vector<std::size_t>{12, 3});
+  CHECK(sizes("translation_i16") == std::vector<std::size_t>{6, 3});
 }
 
 TEST_CASE("registry rows name every bit once and every word", "[decoders]") {

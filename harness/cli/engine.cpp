@@ -2,7 +2,7 @@
 
 #include "harness/disassembly.hpp"
 #include "harness/image.hpp"
-#include "harness/machine.hpp"
+#include "harness/emulator.hpp"
 
 #include <array>
 #include <cstring>
