@@ -25,6 +25,7 @@ constexpr int checked_instructions = 64;
 struct Finding {
   bool holds = false;
   std::string found;
+  bool is_open = false;
 };
 
 std::string described(const Instruction& instruction) {
@@ -194,7 +195,7 @@ Finding check_call(const Image& image, std::uint64_t address, std::uint64_t want
   const CallSite returning = call_returning_to(image, address, wanted);
   for (const Callee callee : {Callee::wanted, Callee::run_time}) {
     for (const CallSite* site : {&starting, &returning}) {
-      if (site->callee == callee) return {true, site->found};
+      if (site->callee == callee) return {true, site->found, callee == Callee::run_time};
     }
   }
   std::string found;
@@ -297,7 +298,7 @@ std::vector<AnchorResult> check_anchors(const Target& target, const Image& image
   std::vector<AnchorResult> results;
   for (const Anchor& anchor : target.anchors) {
     Finding finding = check(anchor, image);
-    results.push_back({anchor, finding.holds, std::move(finding.found)});
+    results.push_back({anchor, finding.holds, finding.is_open, std::move(finding.found)});
   }
   return results;
 }

@@ -1,5 +1,6 @@
 #include "harness/close_names.hpp"
 #include "harness/code_statistics.hpp"
+#include "harness/disassembly.hpp"
 #include "harness/error.hpp"
 #include "harness/image_impl.hpp"
 #include "harness/printable.hpp"
@@ -104,6 +105,22 @@ std::uint64_t Image::resolve(std::string_view location) const {
   throw Error(fmt::format("{}: {}: {}", impl_->shown(), printable(location, true), reason));
 }
 
+namespace {
+
+/// Tells whether bytes decode from one end of a stretch to the other. Of random bytes, one stretch in dozens does.
+bool decode_throughout(std::span<const std::byte> bytes, std::uint64_t address, bool is_64_bit) {
+  constexpr std::size_t stretch = 256;
+  std::size_t at = 0;
+  while (at < std::min(stretch, bytes.size())) {
+    const auto instruction = disassemble_one(bytes.subspan(at), address + at, is_64_bit);
+    if (!instruction) return false;
+    at += instruction->size;
+  }
+  return true;
+}
+
+}  // namespace
+
 void Image::require_code(std::uint64_t address, std::string_view what) const {
   const auto fail = [&](const std::string& reason) {
     throw Error(fmt::format("{}: {}: {:#x} {}", impl_->shown(), printable(what, true), address, reason));
@@ -123,7 +140,8 @@ void Image::require_code(std::uint64_t address, std::string_view what) const {
   if (std::ranges::all_of(here, [](std::byte b) { return b == std::byte{0}; })) {
     fail(fmt::format("holds only zeros in {}: code that is not in the file, or not unpacked", segment->name));
   }
-  if (looks_packed(section, offset)) {
+  if (looks_packed(section, offset) &&
+      !decode_throughout(section.subspan(offset), address, format() == ImageFormat::pe32_plus)) {
     fail(fmt::format("does not hold readable code: section {} looks packed or encrypted", segment->name));
   }
 }

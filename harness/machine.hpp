@@ -67,8 +67,8 @@ struct Batch {
 
 struct MachineOptions {
   std::uint64_t budget = 1'000'000;  ///< instructions one value may execute; each repetition of a repeated one counts
-  std::stop_token stop;              ///< when requested, `run` ends soon and leaves its batch unfinished
-  std::function<void()> pulse;       ///< called now and then while a batch takes long
+  std::stop_token stop = {};         ///< when requested, `run` ends soon and leaves its batch unfinished
+  std::function<void()> pulse = {};  ///< called now and then while a batch takes long
 };
 
 /// A witness: executes one routine of one image over batches of packed values. Not thread-safe; use one per thread.

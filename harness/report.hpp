@@ -68,7 +68,9 @@ struct RunReport {
   std::string shard;  ///< "I/N", empty when whole
   std::uint64_t distinct = 0;
   Counts counts;
-  std::string digest;  ///< SHA-256 over values, outcomes and reference words, whatever the thread count
+  /// SHA-256 over the hex digests, in order, of each 8,192 values: of their bytes, then their outcomes (one byte each), then
+  /// their reference words (0 without a result). The same on any number of threads; empty when interrupted.
+  std::string digest;
   std::vector<std::string> word_names;  ///< one per output word
   WordKind word_kind = WordKind::f32;
   std::vector<std::uint64_t> differing;  ///< per output word, how many values differ in it

@@ -56,6 +56,7 @@ std::vector<std::string> known_targets();
 struct AnchorResult {
   Anchor anchor;
   bool holds = false;
+  bool is_open = false;  ///< it holds only as far as the file tells: the callee is known when the call runs
   std::string found;  ///< what is there, in words
 };
 

@@ -16,7 +16,17 @@ constexpr Filler batch_filler{0xbad00000, 0xbb000000, 0xb5, 0};
 constexpr Filler alone_filler{0xdea00000, 0xdeb00000, 0x4a, 0x7fbaadf0};
 
 // Halves that results rarely hold: as the high half of an f32 a NaN, and an arbitrary low half.
-constexpr std::array<std::uint8_t, 4> poison_pattern = {0x5a, 0xa5, 0xa5, 0xff};
+constexpr std::array<std::uint8_t, 4> batch_poison = {0x5a, 0xa5, 0xa5, 0xff};
+
+// Another one for calls alone, so that a routine whose result depends on what its output held before is told.
+constexpr std::array<std::uint8_t, 4> alone_poison = {0xa4, 0x00, 0x5c, 0x7f};
+
+const std::array<std::uint8_t, 4>& poison_of(LaneKind kind) {
+  return kind == LaneKind::alone ? alone_poison : batch_poison;
+}
+
+/// Stack below the frame that each call finds as the first one did. Deeper down only a batch starts anew.
+constexpr std::size_t fresh_stack = 512;
 
 /// Bytes before an output that are checked after every call; the rest of its page once a batch.
 constexpr std::size_t checked_before_output = 32;
@@ -52,9 +62,9 @@ std::uint64_t load(const std::byte* from, std::size_t size) {
   return bits;
 }
 
-std::uint64_t poison_at(std::size_t offset, std::size_t size) {
+std::uint64_t poison_at(LaneKind kind, std::size_t offset, std::size_t size) {
   std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < size; ++i) bits |= std::uint64_t{poison_pattern[(offset + i) % 4]} << 8 * i;
+  for (std::size_t i = 0; i < size; ++i) bits |= std::uint64_t{poison_of(kind)[(offset + i) % 4]} << 8 * i;
   return bits;
 }
 
@@ -95,6 +105,8 @@ Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint6
       refused_(refused.begin(), refused.end()) {
   const Filler& filler = filler_of(kind);
   frame_ = memory_.host(plan_.entry_sp);
+  pristine_stack_.resize(fresh_stack);
+  for (std::size_t at = 0; at < fresh_stack; at += 4) std::memcpy(&pristine_stack_[at], &filler.stack_word, 4);
   std::memcpy(memory_.host(plan_.layout.code.address), stub_.code.data(), stub_.code.size());
   std::memcpy(plan_.frame.data(), &stub_.landing, plan_.is_64_bit ? 8 : 4);
   std::byte* control = memory_.host(plan_.layout.control.address);
@@ -110,7 +122,7 @@ Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint6
       const Slot& slot = plan_.slots[output.index];
       tap.memory = memory_.host(slot.region.address) + output.offset;
       tap.is_poisoned = slot.role == Role::out;
-      tap.poison = poison_at(output.offset, tap.size);
+      tap.poison = poison_at(kind, output.offset, tap.size);
     } else if (output.source == OutputElement::Source::result_slot) {
       tap.memory = memory_.host(plan_.layout.result.address);
     } else {
@@ -123,7 +135,7 @@ Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint6
   }
   std::size_t longest = 0;
   for (const Slot& slot : plan_.slots) longest = std::max<std::size_t>(longest, slot.region.size);
-  for (std::size_t i = 0; i < longest; ++i) poison_.push_back(static_cast<std::byte>(poison_pattern[i % 4]));
+  for (std::size_t i = 0; i < longest; ++i) poison_.push_back(static_cast<std::byte>(poison_of(kind)[i % 4]));
   has_x87_result_ = std::ranges::any_of(
       plan_.outputs, [](const OutputElement& output) { return output.source == OutputElement::Source::result_slot; });
 
@@ -228,6 +240,7 @@ void Lane::set_stop(bool stop) {
 void Lane::prepare(std::size_t index) {
   const std::byte* packed = packed_.data() + index * plan_.packed_size;
   std::byte* control = memory_.host(plan_.layout.control.address);
+  std::memcpy(frame_ - fresh_stack, pristine_stack_.data(), fresh_stack);
   std::memcpy(frame_, plan_.frame.data(), plan_.frame.size());
   for (const Slot& slot : plan_.slots) {
     const std::byte* bytes = slot.role == Role::out ? poison_.data() : packed + slot.packed_offset;

@@ -159,6 +159,7 @@ class Lane final : private EmulatorEvents {
   Stub stub_;
   std::vector<std::uint64_t> refused_;  ///< rising
   std::vector<std::byte> poison_;
+  std::vector<std::byte> pristine_stack_;
   std::vector<Tap> taps_;
   std::byte* frame_ = nullptr;  ///< host memory of the stack at the routine's first instruction
   bool has_x87_result_ = false;

@@ -66,7 +66,8 @@ class UnicornMachine final : public Machine {
         watchdog_(stall_limit(options.budget)) {
     const bool is_64_bit = image.format() == ImageFormat::pe32_plus;
     const CallPlan sizes = plan_call(routine_.signature, is_64_bit, 0, image.imports().size(), {});
-    base_ = find_base(image, sizes.layout.whole.size);
+    surroundings_ = sizes.layout.whole.size;
+    base_ = find_base(image, 2 * surroundings_);
     packed_size_ = sizes.packed_size;
     word_count_ = sizes.word_count;
     batch_ = make_lane(LaneKind::batch);
@@ -111,7 +112,9 @@ class UnicornMachine final : public Machine {
 
  private:
   std::unique_ptr<Lane> make_lane(LaneKind kind) {
-    return std::make_unique<Lane>(image_, routine_, kind, base_, refused_, options_);
+    // Elsewhere than in a batch, so that a routine whose result depends on addresses is told.
+    const std::uint64_t base = kind == LaneKind::alone ? base_ + surroundings_ : base_;
+    return std::make_unique<Lane>(image_, routine_, kind, base, refused_, options_);
   }
 
   std::size_t begin(Batch& out, std::span<const std::byte> packed) const {
@@ -186,6 +189,7 @@ class UnicornMachine final : public Machine {
   CallText text_;
   std::vector<std::uint64_t> refused_;
   std::uint64_t base_ = 0;
+  std::uint64_t surroundings_ = 0;  // bytes of one lane's
   std::size_t packed_size_ = 0;
   std::size_t word_count_ = 0;
   std::unique_ptr<Lane> batch_;

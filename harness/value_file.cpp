@@ -39,6 +39,7 @@ class Lines {
   explicit Lines(const std::filesystem::path& path) : name_(path.string()), buffer_(std::size_t{1} << 16) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) throw Error(fmt::format("{}: is a directory", name_));
+    if (std::filesystem::is_fifo(path, ignored)) throw Error(fmt::format("{}: is a pipe, not a file", name_));
     file_.reset(std::fopen(path.c_str(), "rb"));
     if (!file_) throw Error(fmt::format("{}: {}", name_, reason_of(errno)));
   }

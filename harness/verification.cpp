@@ -25,6 +25,9 @@ constexpr std::size_t batch_values = 8192;
 
 constexpr std::chrono::milliseconds progress_interval{100};
 
+/// A routine may write to as many addresses as it likes; each is a fact of its own.
+constexpr std::size_t max_notes = 20;
+
 /// The findings with the smallest positions, at most `limit` of them.
 template <typename Finding>
 class Smallest {
@@ -330,6 +333,10 @@ class Verification {
     report.isolation.unstable = total_.unstable_count;
     if (auto unstable = total_.unstable.take(); !unstable.empty()) report.isolation.first_value = std::move(unstable.front());
     for (const auto& [what, observation] : total_.observations) {
+      if (report.notes.size() == max_notes) {
+        report.notes.push_back(fmt::format("{} more facts of this kind are not listed", total_.observations.size() - max_notes));
+        break;
+      }
       report.notes.push_back(fmt::format("on {} value{} the routine {} (first: {})", observation.values,
                                          observation.values == 1 ? "" : "s", what, to_hex(observation.first_value)));
     }

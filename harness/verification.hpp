@@ -27,7 +27,7 @@ using MachineFactory = std::function<std::unique_ptr<Machine>(const Image&, cons
 struct VerifyOptions {
   unsigned jobs = 1;            ///< threads, one machine each
   std::size_t limit = 20;       ///< differences and failures to keep; counts are never capped
-  std::size_t sample = 32;      ///< values to run again alone
+  std::size_t sample = 1024;     ///< values to run again alone
   MachineOptions machine;
   MachineFactory make_machine = [](const Image& image, const Routine& routine, const MachineOptions& options) {
     return make_unicorn_machine(image, routine, options);

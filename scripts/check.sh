@@ -47,7 +47,7 @@ done
 
 while IFS= read -r file; do
   lines=$(wc -l <"$file")
-  if [ "$lines" -gt 450 ]; then breach "$file: $lines lines, too long for one sitting"; fi
+  if [ "$lines" -gt 480 ]; then breach "$file: $lines lines, too long for one sitting"; fi
 done < <(find decoders harness tests scripts -name '*.cpp' -o -name '*.hpp' -o -name '*.sh')
 
 if [ "$breaches" -ne 0 ]; then

@@ -11,7 +11,7 @@ build_packages=(
 # What the tests need besides: executables and a compiler that nobody here wrote, and other readers of PE and XML.
 test_packages=(
   binutils libxml2-utils
-  gcc-mingw-w64-i686-win32-runtime gcc-mingw-w64-x86-64-win32-runtime gcc-mingw-w64-x86-64-win32
+  gcc-mingw-w64-i686-win32-runtime gcc-mingw-w64-x86-64-win32-runtime
 )
 
 step() { printf '== %s\n' "$*"; }

@@ -127,6 +127,17 @@ TEST_CASE("each broken field of a .mab is refused by its rule") {
   CHECK(rule_with<std::uint8_t>(section_at + 38, 0x07) == Rule::group_tiling);  // and one more
 }
 
+// What is left of a section smaller than its own table must not come out as a huge number.
+TEST_CASE("a section smaller than its table is refused before any group is looked at") {
+  Bytes bytes = small_file();
+  set<std::uint16_t>(bytes, section_at, 0xFFFF);
+  set<std::uint32_t>(bytes, section_at + 12, 0x7FFFFFFF);
+  for (const std::uint32_t size : {0U, 19U}) {
+    set<std::uint32_t>(bytes, section_at + 16, size);
+    CHECK(rule_of(bytes) == Rule::section_size);
+  }
+}
+
 TEST_CASE("a section larger than its groups is refused") {
   Bytes bytes = small_file();
   const auto size = static_cast<std::uint32_t>(bytes.size() - section_at);

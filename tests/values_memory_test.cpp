@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <fstream>
 #include <optional>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,7 +76,7 @@ TEST_CASE("values are built within twice their rows' memory and kept in their ow
     INFO("packed size " << expected.packed_size);
     const std::optional<int> peak = bytes_a_value("VmHWM:", expected.packed_size, count, {});
     if (!peak) {
-      WARN("SKIPPED: this kernel does not let a process reset its peak");
+      std::cout << "SKIPPED: this kernel does not let a process reset its peak\n";
       return;
     }
     CHECK(*peak >= expected.rows);
@@ -112,6 +113,6 @@ TEST_CASE("values that do not fit the memory there is are an Error", "[values]")
 }
 #else
 TEST_CASE("values are built within twice their rows' memory and kept in their own", "[values]") {
-  WARN("SKIPPED: memory is measured with glibc and without sanitizers only");
+  std::cout << "SKIPPED: memory is measured with glibc and without sanitizers only\n";
 }
 #endif

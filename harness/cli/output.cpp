@@ -86,7 +86,7 @@ void write_standard_output(std::string_view text) {
 }
 
 void require_writable(std::string_view option, const std::string& path) {
-  write_beside(option, path, {}, false);
+  write_beside(option, path, "", false);
 }
 
 void write_file(std::string_view option, const std::string& path, std::string_view text) {

@@ -113,7 +113,13 @@ Signature signature_of(const TargetRoutine& routine, const Target& target, const
 
 void check_target_anchors(const Target& target, const Image& image, bool ignore, std::vector<std::string>& notes) {
   for (const AnchorResult& result : check_anchors(target, image)) {
-    if (result.holds) continue;
+    if (result.holds) {
+      if (result.is_open) {
+        notes.push_back(fmt::format("anchor of target {} is left open: {}; found: {}", target.name, result.anchor.says,
+                                    result.found));
+      }
+      continue;
+    }
     const std::string text =
         fmt::format("{} anchor of target {} does not hold: {}; found: {}",
                     result.anchor.required ? "required" : "expected", target.name, result.anchor.says, result.found);

@@ -11,6 +11,7 @@
 #include "harness/verification.hpp"
 
 #include <chrono>
+#include <exception>
 #include <memory>
 
 #include <fmt/format.h>
@@ -84,16 +85,25 @@ void show_timing(const RunReport& run, const Timing& timing) {
 
 void write_outputs(const OutputArguments& output, const Report& report, const std::string& timings) {
   bool to_standard_output = false;
+  // A run may have taken hours: one output that fails must not cost the others.
+  std::exception_ptr failure;
+  const auto attempt = [&](const auto& work) {
+    try {
+      work();
+    } catch (const Error&) {
+      if (!failure) failure = std::current_exception();
+    }
+  };
   const auto write = [&](std::string_view option, const std::optional<std::string>& path, const std::string& text) {
     if (!path) return;
-    if (*path != "-") return write_file(option, *path, text);
-    write_standard_output(text);
-    to_standard_output = true;
+    to_standard_output = to_standard_output || *path == "-";
+    attempt([&] { *path == "-" ? write_standard_output(text) : write_file(option, *path, text); });
   };
   if (output.json) write("--json", output.json, to_json(report));
   if (output.junit) write("--junit", output.junit, to_junit(report));
   write("--timings", output.timings, timings);
-  if (!to_standard_output) write_standard_output(to_text(report));
+  if (!to_standard_output) attempt([&] { write_standard_output(to_text(report)); });
+  if (failure) std::rethrow_exception(failure);
 }
 
 /// Runs every routine in every environment, in that order. After an interruption the rest is reported as not run.
