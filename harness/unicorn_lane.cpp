@@ -19,7 +19,7 @@ constexpr Filler alone_filler{0xdea00000, 0xdeb00000, 0x4a, 0x7fbaadf0};
 constexpr std::array<std::uint8_t, 4> batch_poison = {0x5a, 0xa5, 0xa5, 0xff};
 
 // Another one for calls alone, so that a routine whose result depends on what its output held before is told.
-constexpr std::array<std::uint8_t, 4> alone_poison = {0xa4, 0x00, 0x5c, 0x7f};
+constexpr std::array<std::uint8_t, 4> alone_poison = {0xa4, 0x5b, 0x5c, 0x7f};
 
 const std::array<std::uint8_t, 4>& poison_of(LaneKind kind) {
   return kind == LaneKind::alone ? alone_poison : batch_poison;

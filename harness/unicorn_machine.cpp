@@ -63,7 +63,7 @@ class UnicornMachine final : public Machine {
         routine_(std::move(routine)),
         options_(options),
         text_(image_, routine_),
-        watchdog_(stall_limit(options.budget)) {
+        watchdog_(stall_limit(options.budget), options.stop) {
     const bool is_64_bit = image.format() == ImageFormat::pe32_plus;
     const CallPlan sizes = plan_call(routine_.signature, is_64_bit, 0, image.imports().size(), {});
     surroundings_ = sizes.layout.whole.size;

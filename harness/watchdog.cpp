@@ -1,5 +1,7 @@
 #include "harness/watchdog.hpp"
 
+#include <utility>
+
 #if defined(__linux__)
 #include <pthread.h>
 #include <time.h>
@@ -12,8 +14,8 @@ constexpr std::chrono::milliseconds patrol_interval{2};
 
 }  // namespace
 
-Watchdog::Watchdog(std::chrono::nanoseconds limit)
-    : limit_(limit), thread_([this](const std::stop_token& stop) { patrol(stop); }) {}
+Watchdog::Watchdog(std::chrono::nanoseconds limit, std::stop_token give_up)
+    : limit_(limit), give_up_(std::move(give_up)), thread_([this](const std::stop_token& stop) { patrol(stop); }) {}
 
 Watchdog::~Watchdog() {
   thread_.request_stop();
@@ -55,6 +57,7 @@ void Watchdog::patrol(const std::stop_token& stop) {
       changed_.wait(lock, stop, [this] { return watched_ != nullptr; });
       continue;
     }
+    if (give_up_.stop_requested()) watched_->interrupt();
     const std::uint64_t progress = watched_->progress();
     if (arming_ != seen_arming || progress != seen_progress) {
       seen_arming = arming_;

@@ -21,7 +21,8 @@ class Watched {
 /// for a runaway.
 class Watchdog {
  public:
-  explicit Watchdog(std::chrono::nanoseconds limit);
+  /// When `give_up` is requested, whatever is watched is interrupted at once.
+  Watchdog(std::chrono::nanoseconds limit, std::stop_token give_up);
   ~Watchdog();
 
   /// Begins to watch something that the calling thread is about to do.
@@ -32,6 +33,7 @@ class Watchdog {
   void patrol(const std::stop_token& stop);
 
   std::chrono::nanoseconds limit_;
+  std::stop_token give_up_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   Watched* watched_ = nullptr;

@@ -30,10 +30,19 @@ std::vector<Bytes> counting(std::size_t size, std::size_t count) {
   return values;
 }
 
-/// Runs values together, alone and together again; checks that all give the same, and returns it.
-std::vector<Ended> thrice(Tried& routine, std::span<const Bytes> values, const Environment& environment) {
+/// Runs values together, alone and together again; checks that all give the same, and returns it. The last `addresses` words
+/// are of the stack, which lies elsewhere when a value runs alone.
+std::vector<Ended> thrice(Tried& routine, std::span<const Bytes> values, const Environment& environment,
+                          std::size_t addresses = 0) {
   const std::vector<Ended> together = routine.run(values, environment);
-  CHECK(routine.run_alone(values, environment) == together);
+  std::vector<Ended> alone = routine.run_alone(values, environment);
+  REQUIRE(alone.size() == together.size());
+  for (std::size_t i = 0; i < alone.size() && addresses != 0; ++i) {
+    CHECK(alone[i].words != together[i].words);
+    const auto kept = static_cast<std::ptrdiff_t>(alone[i].words.size() - addresses);
+    std::copy(together[i].words.begin() + kept, together[i].words.end(), alone[i].words.begin() + kept);
+  }
+  CHECK(alone == together);
   CHECK(routine.run(values, environment) == together);
   return together;
 }
@@ -43,7 +52,7 @@ void check_environment(const Image& image, const char* signature, std::size_t wo
   const std::vector<Bytes> values = counting(4, 20);
   for (const Environment& environment : environments) {
     INFO(fmt::format("FPCW {:04x}, MXCSR {:04x}", environment.fpcw, environment.mxcsr));
-    const std::vector<Ended> ends = thrice(routine, values, environment);
+    const std::vector<Ended> ends = thrice(routine, values, environment, words_of_sp);
     const Words& first = ends[0].words;
     const Words expected = {environment.fpcw, environment.mxcsr, entry_flags, 0, 0xffff};
     CHECK(Words(first.begin(), first.end() - static_cast<std::ptrdiff_t>(words_of_sp)) == expected);

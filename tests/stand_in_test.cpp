@@ -1,7 +1,10 @@
 // The stand-ins agree with the native decoders, and each broken twin is caught for what it is.
 
 #include <algorithm>
+#include <chrono>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "decoders/registry.hpp"
@@ -69,7 +72,7 @@ TEST_CASE("both forms of both stand-ins agree with the rule") {
       CHECK(report.verdict() == Verdict::agree);
       CHECK(report.counts.agreed == report.distinct);
       CHECK(report.counts.agreed > 20000);
-      CHECK(report.isolation.sampled == 32);
+      CHECK(report.isolation.sampled == 1024);
       CHECK(report.isolation.unstable == 0);
       CHECK(report.notes.empty());
     }
@@ -91,6 +94,25 @@ TEST_CASE("the x87 stand-in depends on the control word's precision, the SSE2 on
       }
     }
   }
+}
+
+TEST_CASE("a stop request is heard while every value runs away") {
+  const Image image = Image::load(BITWITNESS_FIXTURES_DIR "/conventions32.dll");
+  const Subject subject = cli::subject_of(*decoders::find_decoder("half"));
+  const Routine routine{"loops", image.resolve("export:loops_forever"), parse_signature("cdecl(in u8[2], out f32)")};
+  std::stop_source source;
+  VerifyOptions options;
+  options.jobs = 2;
+  options.machine.budget = std::uint64_t{1} << 60;  // years
+  options.stop = source.get_token();
+  const std::jthread stopper([&source] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    source.request_stop();
+  });
+  const std::vector<std::string> all = {"all"};
+  const RunReport report = verify(image, routine, subject, {}, ValueSet::build(2, subject.fields, all), options);
+  CHECK(report.counts.run == 0);
+  CHECK(report.counts.not_run == 65536);
 }
 
 TEST_CASE("twin with one bit wrong in the constant is caught") {
