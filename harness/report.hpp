@@ -71,6 +71,7 @@ struct RunReport {
   /// SHA-256 over the hex digests, in order, of each 8,192 values: of their bytes, then their outcomes (one byte each), then
   /// their reference words (0 without a result). The same on any number of threads; empty when interrupted.
   std::string digest;
+  std::vector<BitField> fields;         ///< of the packed value; shown beside a value that differs
   std::vector<std::string> word_names;  ///< one per output word
   WordKind word_kind = WordKind::f32;
   std::vector<std::uint64_t> differing;  ///< per output word, how many values differ in it

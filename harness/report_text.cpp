@@ -11,6 +11,21 @@ namespace bitwitness {
 
 namespace {
 
+/// "  (a 1023, lane_low 0)"; nothing when the fields are not known. Wider ones than 64 bits are left to the bytes.
+std::string fields_text(std::span<const std::byte> value, std::span<const BitField> fields) {
+  std::string text;
+  for (const BitField& field : fields) {
+    if (field.width > 64 || field.offset + field.width > 8 * value.size()) continue;
+    std::uint64_t bits = 0;
+    for (unsigned bit = 0; bit < field.width; ++bit) {
+      const unsigned at = field.offset + bit;
+      bits |= (std::to_integer<std::uint64_t>(value[at / 8]) >> at % 8 & 1) << bit;
+    }
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", field.name, bits);
+  }
+  return text.empty() ? text : "  (" + text + ")";
+}
+
 using report_parts::printable;
 
 /// Quotes a word for a POSIX shell, where it needs to be.
@@ -98,8 +113,9 @@ std::string run_text(const Report& report, const RunReport& run) {
   std::string text = summary_text(run);
   for (std::size_t i = 0; i < run.differences.size(); ++i) {
     const Difference& difference = run.differences[i];
-    text += fmt::format("\n  difference {} of {}: {}\n{}  repeat: {}\n", i + 1, run.counts.differed,
-                        to_hex(difference.value), report_parts::words_text(difference, run),
+    text += fmt::format("\n  difference {} of {}: {}{}\n{}  repeat: {}\n", i + 1, run.counts.differed,
+                        to_hex(difference.value), fields_text(difference.value, run.fields),
+                        report_parts::words_text(difference, run),
                         repeat_command(report, run, difference.value));
   }
   text += unlisted_text(run.counts.differed, run.differences.size(), "differences");

@@ -323,6 +323,7 @@ class Verification {
     report.counts = total_.counts;
     report.counts.not_run = values_.size() - total_.counts.run;
     if (report.counts.not_run == 0) report.digest = digest_.hex();
+    report.fields = subject_.fields;
     report.word_names = subject_.word_names;
     report.word_kind = subject_.word_kind;
     report.differing = total_.differing;

@@ -124,6 +124,9 @@ TEST_CASE("every value falls into one class and is listed with its reason") {
   REQUIRE(report.notes.size() == 1);
   CHECK(report.notes[0] == "on 1 value the routine hums (first: 78 56)");
   CHECK(report.witness == "doubling");
+  Report whole;
+  whole.runs = {report};
+  CHECK_THAT(to_text(whole), bitwitness::tests::contains_text("difference 1 of 1: 67 45  (value 17767)\n"));
 }
 
 TEST_CASE("the report is the same on any number of threads") {
