@@ -373,6 +373,10 @@ TEST_CASE("output that cannot be written exits 2", "[cli]") {
     check_refused(run_shell(folder, command + redirection), "standard output");
   }
   check_refused(run_shell(folder, command_line({"list"}) + " >/dev/full"), "standard output");
+  const std::string list = folder.file("list.txt");
+  write(list, "341278564523\n");
+  check_refused(run_shell(folder, command + " --values file:" + list + " --json " + list), "would overwrite");
+  CHECK(contents(list) == "341278564523\n");
   // One output that fails does not cost the others.
   const Result full = run_shell(folder, command + " --json /dev/full");
   CHECK(full.status == 2);

@@ -172,7 +172,7 @@ RunSettings parse_run(const RunArguments& arguments) {
   return settings;
 }
 
-void check_outputs(const OutputArguments& arguments, const std::string& image_path) {
+void check_outputs(const OutputArguments& arguments, const std::vector<std::string>& inputs) {
   struct Output {
     std::string_view option;
     const std::string& path;
@@ -190,7 +190,9 @@ void check_outputs(const OutputArguments& arguments, const std::string& image_pa
       }
     }
     if (path == "-") continue;
-    if (same_file(path, image_path)) throw Error(fmt::format("{} {}: would overwrite the image", option, path));
+    for (const std::string& input : inputs) {
+      if (same_file(path, input)) throw Error(fmt::format("{} {}: would overwrite {}, which is read", option, path, input));
+    }
     require_writable(option, path);
   }
 }

@@ -85,7 +85,8 @@ std::vector<std::string> environment_notes(const Environment& environment);
 /// Reads the numbers and the witness. Throws Error.
 RunSettings parse_run(const RunArguments& arguments);
 
-/// Throws Error when two results go to one place, one would overwrite the image, or a file cannot be written.
-void check_outputs(const OutputArguments& arguments, const std::string& image_path);
+/// Throws Error when two results go to one place, one would overwrite a file that is read, or a file cannot
+/// be written.
+void check_outputs(const OutputArguments& arguments, const std::vector<std::string>& inputs);
 
 }  // namespace bitwitness::cli

@@ -177,13 +177,25 @@ class Runner {
   VerifyOptions options_;
 };
 
+/// The files that a run reads.
+std::vector<std::string> inputs_of(const Arguments& arguments, const Image& image) {
+  constexpr std::string_view file_source = "file:";
+  std::vector<std::string> inputs = {image.path()};
+  const auto& target = arguments.routine.target;
+  if (target && (target->find('/') != std::string::npos || target->ends_with(".toml"))) inputs.push_back(*target);
+  for (const std::string& source : arguments.values.sources) {
+    if (source.starts_with(file_source)) inputs.push_back(source.substr(file_source.size()));
+  }
+  return inputs;
+}
+
 int run(const Arguments& arguments) {
   const auto start = Clock::now();
   const RunSettings settings = parse_run(arguments.run);
   const Image image = load_image(arguments.image);
   Runner runner(image, arguments, settings);
   const Selection selection = select_routines(image, arguments.routine);
-  check_outputs(arguments.output, image.path());
+  check_outputs(arguments.output, inputs_of(arguments, image));
 
   Report report = report_about(image);
   report.repeat_options = repeat_options(arguments, image, settings);
