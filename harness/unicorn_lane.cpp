@@ -105,16 +105,14 @@ Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint6
       refused_(refused.begin(), refused.end()) {
   const Filler& filler = filler_of(kind);
   frame_ = memory_.host(plan_.entry_sp);
-  pristine_stack_.resize(fresh_stack);
-  for (std::size_t at = 0; at < fresh_stack; at += 4) std::memcpy(&pristine_stack_[at], &filler.stack_word, 4);
+  fill_stack();
+  pristine_stack_.assign(frame_ - fresh_stack, frame_);
   std::memcpy(memory_.host(plan_.layout.code.address), stub_.code.data(), stub_.code.size());
   std::memcpy(plan_.frame.data(), &stub_.landing, plan_.is_64_bit ? 8 : 4);
   std::byte* control = memory_.host(plan_.layout.control.address);
   std::memcpy(control + control_general, plan_.general.data(), sizeof plan_.general);
   std::memcpy(control + control_xmm, plan_.xmm.data(), sizeof plan_.xmm);
   std::memset(memory_.host(plan_.layout.input.address), filler.input_byte, plan_.layout.input.size);
-  std::byte* stack = memory_.host(plan_.layout.stack.address);
-  for (std::size_t at = 0; at < plan_.layout.stack.size; at += 4) std::memcpy(stack + at, &filler.stack_word, 4);
 
   for (const OutputElement& output : plan_.outputs) {
     Tap tap{output.source, output.scalar, static_cast<unsigned>(size_of(output.scalar))};

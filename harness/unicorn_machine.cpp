@@ -2,6 +2,7 @@
 #include "harness/error.hpp"
 #include "harness/machine.hpp"
 #include "harness/unicorn_lane.hpp"
+#include "harness/values.hpp"
 #include "harness/watchdog.hpp"
 
 #include <algorithm>
@@ -33,11 +34,6 @@ std::uint64_t find_base(const Image& image, std::uint64_t size) {
     if (base + size + step <= image.base() || base >= image_end + step) return base;
   }
   throw Error(fmt::format("{}: the image leaves no room for a caller below {:#x}", image.path(), limit_32_bit));
-}
-
-/// Orders packed values as little-endian integers.
-bool is_less(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return std::lexicographical_compare(a.rbegin(), a.rend(), b.rbegin(), b.rend());
 }
 
 /// Has a watchdog watch a lane for as long as it lives.

@@ -262,6 +262,10 @@ Shard parse_shard(std::string_view text) {
   return shard;
 }
 
+bool is_less(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::lexicographical_compare(a.rbegin(), a.rend(), b.rbegin(), b.rend());
+}
+
 std::string to_hex(std::span<const std::byte> bytes) {
   std::string text;
   text.reserve(3 * bytes.size());

@@ -68,6 +68,9 @@ class ValueSet {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Orders packed values of one size as little-endian integers.
+bool is_less(std::span<const std::byte> a, std::span<const std::byte> b);
+
 /// Prints packed bytes in memory order, separated by blanks: "34 12 78".
 std::string to_hex(std::span<const std::byte> bytes);
 

@@ -95,10 +95,6 @@ class OrderedDigest {
   std::map<std::uint64_t, std::string> pending_;
 };
 
-bool is_less(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return std::lexicographical_compare(a.rbegin(), a.rend(), b.rbegin(), b.rend());
-}
-
 void merge_observations(std::map<std::string, Observation>& into, const std::map<std::string, Observation>& from) {
   for (const auto& [what, observation] : from) {
     Observation& known = into[what];
