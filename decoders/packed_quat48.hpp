@@ -52,11 +52,14 @@ inline float clamped_root(double radicand) {
   return static_cast<float>(std::sqrt(radicand > 0.0 ? radicand : 0.0));
 }
 
-/// Writes the words x y z w: `omitted` at its lane, the kept components in order at the others.
+/// Writes the words x y z w: `omitted` at its lane, the kept components in order at the others. Their places are counted
+/// from the lane's bits and not chosen, for lanes follow no pattern that a branch predictor could learn.
 constexpr void place(std::span<std::uint32_t> words, unsigned lane, std::uint32_t omitted, float a, float b, float c) {
-  words[lane == 0 ? 1 : 0] = std::bit_cast<std::uint32_t>(a);
-  words[lane <= 1 ? 2 : 1] = std::bit_cast<std::uint32_t>(b);
-  words[lane <= 2 ? 3 : 2] = std::bit_cast<std::uint32_t>(c);
+  const unsigned low = lane & 1;
+  const unsigned high = lane >> 1;
+  words[1 - (low | high)] = std::bit_cast<std::uint32_t>(a);
+  words[2 - high] = std::bit_cast<std::uint32_t>(b);
+  words[3 - (low & high)] = std::bit_cast<std::uint32_t>(c);
   words[lane] = omitted;
 }
 

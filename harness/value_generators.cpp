@@ -59,13 +59,15 @@ std::uint64_t level_code(unsigned width, unsigned level) {
   return codes.at(level);
 }
 
-void fill_with_runs(std::uint64_t* row, std::size_t bits, RandomWords& random) {
-  const auto longest = static_cast<std::uint32_t>(std::clamp<std::size_t>(bits / 2, 1, 64));
-  bool ones = (random.next() >> 63) != 0;
-  for (std::size_t bit = 0; bit < bits; ones = !ones) {
-    const auto length = static_cast<unsigned>(std::min<std::size_t>(bits - bit, 1 + random.below(longest)));
-    if (ones) Slot(bit, length).put(row, maximum_code(length));
-    bit += length;
+// Fills words with runs of equal bits, sixteen bits long on average: each bit repeats the one below it unless a bit of
+// `turns` says otherwise.
+void fill_with_runs(std::uint64_t* row, std::size_t words, RandomWords& random) {
+  std::uint64_t last = 0;
+  for (std::size_t word = 0; word < words; ++word) {
+    std::uint64_t turns = random.next() & random.next() & random.next() & random.next();
+    for (unsigned distance = 1; distance < 64; distance *= 2) turns ^= turns << distance;
+    row[word] = turns ^ last;
+    last = 0 - (row[word] >> 63);
   }
 }
 
@@ -229,16 +231,18 @@ void append_random(ValueRows& rows, std::span<const BitField> fields, std::uint6
       row[stride - 1] &= last_word;
       continue;
     }
-    std::fill_n(row, stride, 0);
-    if ((random.next() >> 63) != 0) {
-      fill_with_runs(row, bits, random);
+    if (draw / weighted_share % 2 != 0) {
+      fill_with_runs(row, stride, random);
+      row[stride - 1] &= last_word;
       continue;
     }
+    std::fill_n(row, stride, 0);
     for (const Choice& choice : choices) {
       const std::uint64_t word = random.next();
       const std::uint64_t anywhere = choice.maximum > 0xFFFFFFFF ? random.next() : word;
       const std::uint64_t boundary = choice.boundaries[(word >> 33 & 0x3FFFFFFF) * choice.boundaries.size() >> 30];
-      choice.slot.put(row, (word >> 63) != 0 ? boundary : anywhere & choice.maximum);
+      const std::uint64_t at_boundary = 0 - (word >> 63);
+      choice.slot.put(row, (boundary & at_boundary) | (anywhere & choice.maximum & ~at_boundary));
     }
   }
 }

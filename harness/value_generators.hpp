@@ -79,8 +79,8 @@ SweepPlan plan_sweeps(std::vector<BitField> fields);
 void append_special(ValueRows& rows, const SpecialPlan& plan);
 void append_sweeps(ValueRows& rows, const SweepPlan& plan);
 
-/// Adds `count` draws, of which every eighth is weighted: half of these have each field at a boundary or anywhere, half
-/// are runs of equal bits. The draws of a smaller count begin those of a larger one.
+/// Adds `count` draws, of which every eighth is weighted: in turn, each field at a boundary or anywhere, and
+/// runs of equal bits. The draws of a smaller count begin those of a larger one.
 void append_random(ValueRows& rows, std::span<const BitField> fields, std::uint64_t count, std::uint64_t seed);
 
 }  // namespace bitwitness

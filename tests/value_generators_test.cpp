@@ -309,7 +309,7 @@ TEST_CASE("random values are uniform but for a weighted eighth", "[values]") {
       REQUIRE(static_cast<double>(ones) > 0.49 * uniform);
       REQUIRE(static_cast<double>(ones) < 0.51 * uniform);
     }
-    // Of 10,000 weighted draws, about half are runs; of the others one in 2^fields has every field at a boundary.
+    // Of 10,000 weighted draws, half are runs; of the others one in 2^fields has every field at a boundary.
     CHECK(few_changes > 4'500);
     CHECK(at_boundaries > 5'000 / (1u << fields.size()) * 3 / 4);
     CHECK(at_boundaries < 5'000 * 3 / 4);

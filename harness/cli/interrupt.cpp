@@ -12,12 +12,20 @@ namespace {
 constexpr std::array signals = {SIGINT, SIGTERM};
 constexpr auto poll_interval = std::chrono::milliseconds(20);
 
+// Programs that end others may signal both the process and its group: what comes this soon is one request.
+constexpr auto one_request = std::chrono::milliseconds(300);
+
 std::atomic<bool> signalled = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only touch lock-free atomics");
 
 extern "C" void note_signal(int) {
   signalled.store(true);
-  for (const int number : signals) std::signal(number, SIG_DFL);
+}
+
+void end_program_on_signals() {
+  for (const int number : signals) {
+    if (std::signal(number, SIG_DFL) == SIG_IGN) std::signal(number, SIG_IGN);
+  }
 }
 
 }  // namespace
@@ -32,6 +40,11 @@ InterruptWatch::InterruptWatch() {
     while (!end.stop_requested()) {
       if (signalled.load()) {
         stop_.request_stop();
+        for (auto waited = std::chrono::milliseconds(0); waited < one_request && !end.stop_requested();
+             waited += poll_interval) {
+          std::this_thread::sleep_for(poll_interval);
+        }
+        end_program_on_signals();
         return;
       }
       std::this_thread::sleep_for(poll_interval);
@@ -40,9 +53,9 @@ InterruptWatch::InterruptWatch() {
 }
 
 InterruptWatch::~InterruptWatch() {
-  for (const int number : signals) {
-    if (std::signal(number, SIG_DFL) == SIG_IGN) std::signal(number, SIG_IGN);
-  }
+  poll_.request_stop();
+  poll_.join();
+  end_program_on_signals();
 }
 
 }  // namespace bitwitness::cli

@@ -4,8 +4,8 @@
 
 namespace bitwitness::cli {
 
-/// While it lives, the first interrupt or termination signal requests a stop; a second one ends the program as usual.
-/// One at a time.
+/// While it lives, the first interrupt or termination signal requests a stop; another one, a moment
+/// later, ends the program as usual. One at a time.
 class InterruptWatch {
  public:
   InterruptWatch();
