@@ -1,5 +1,6 @@
 #include "harness/values.hpp"
 
+#include "harness/distinct_values.hpp"
 #include "harness/error.hpp"
 #include "harness/signature.hpp"
 #include "harness/value_file.hpp"
@@ -27,7 +28,7 @@ constexpr std::uint64_t default_seed = 1;
 // What a witness that emulates runs on one thread; for estimates only.
 constexpr double values_a_second = 500'000;
 
-enum class SourceKind { hex, file, special, fields, random, all };
+enum class SourceKind { hex, file, special, fields, random, corpus, all };
 
 struct Source {
   SourceKind kind = SourceKind::special;
@@ -85,9 +86,13 @@ Source parse_source(std::string_view text) {
     return {SourceKind::file, std::string(text), std::string(argument), 0, 0};
   } else if (name == "random") {
     return parse_random(text, argument);
+  } else if (name == "corpus") {
+    if (argument.empty()) throw Error("corpus: needs a path, as in corpus:animations");
+    return {SourceKind::corpus, std::string(text), std::string(argument), 0, 0};
   }
   throw Error(
-      fmt::format("{}: not a source of values; there are hex:BYTES, file:PATH, special, fields, random:N[:SEED], all",
+      fmt::format("{}: not a source of values; there are hex:BYTES, file:PATH, corpus:PATH, special, fields, "
+                  "random:N[:SEED], all",
                   text.empty() ? "(empty)" : excerpt(text)));
 }
 
@@ -154,11 +159,28 @@ ValueRows collect(std::size_t packed_size, const std::vector<BitField>& fields, 
       case SourceKind::random:
         append_random(rows, fields, source.count, source.seed);
         break;
+      case SourceKind::corpus:
       case SourceKind::all:
         break;
     }
   }
   return rows;
+}
+
+// Reads every corpus, adds the other sources' rows, and returns what is distinct.
+PackedValues read_corpora(std::vector<std::string>& notes, ValueRows rows, std::span<const Source> sources,
+                          const ValueOptions& options) {
+  if (!options.corpus) throw Error("corpus: there is no reader of files for this decoder");
+  MemoryBudget budget(options.memory);
+  DistinctValues values(rows.packed_size(), budget);
+  for (const Source& source : sources) {
+    if (source.kind != SourceKind::corpus) continue;
+    for (std::string& note : options.corpus(values, source.argument)) notes.push_back(std::move(note));
+  }
+  DistinctValues::Feeder feeder(values);
+  feeder.add(std::move(rows));
+  feeder.close();
+  return values.finish();
 }
 
 // The half-open range of the values 0 … total that a shard takes: the first total mod count shards have one more.
@@ -181,8 +203,9 @@ struct ValueSet::Impl {
   std::size_t packed_size = 0;
   std::uint64_t count = 0;
   std::vector<std::string> sources;
-  std::uint64_t first = 0;                          // of `all`: the smallest value
-  std::unique_ptr<std::byte[], FreeMemory> listed;  // null for `all`
+  std::vector<std::string> notes;
+  std::uint64_t first = 0;                    // of the shard: of `all` the smallest value, else the first one's index
+  std::shared_ptr<const std::byte[]> listed;  // null for `all`
 };
 
 ValueSet::ValueSet(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -191,20 +214,21 @@ ValueSet& ValueSet::operator=(ValueSet&&) noexcept = default;
 ValueSet::~ValueSet() = default;
 
 ValueSet ValueSet::build(std::size_t packed_size, std::span<const BitField> fields,
-                         std::span<const std::string> sources, Shard shard) {
+                         std::span<const std::string> sources, const ValueOptions& options) {
   if (packed_size == 0 || packed_size > max_packed_size) {
     throw Error(fmt::format("packed values of {} bytes; possible are 1 to {}", packed_size, max_packed_size));
   }
-  require_shard(shard);
+  require_shard(options.shard);
   std::vector<Source> parsed;
   for (const std::string& source : sources) parsed.push_back(parse_source(source));
   if (parsed.empty()) parsed = {parse_source("special"), parse_source("fields"), parse_source("random:1000000")};
+  const auto has = [&](SourceKind kind) { return std::ranges::find(parsed, kind, &Source::kind) != parsed.end(); };
 
   auto impl = std::make_unique<Impl>();
   impl->packed_size = packed_size;
   const std::vector<BitField> usable = checked_fields(packed_size, fields);
-  if (std::ranges::find(parsed, SourceKind::all, &Source::kind) != parsed.end()) {
-    const auto [begin, end] = range_of(shard, count_of_all(packed_size));
+  if (has(SourceKind::all)) {
+    const auto [begin, end] = range_of(options.shard, count_of_all(packed_size));
     impl->first = begin;
     impl->count = end - begin;
     impl->sources = {"all"};
@@ -213,10 +237,18 @@ ValueSet ValueSet::build(std::size_t packed_size, std::span<const BitField> fiel
 
   try {
     ValueRows rows = collect(packed_size, usable, parsed);
-    sort_distinct(rows);
-    const auto [begin, end] = range_of(shard, rows.size());
-    impl->count = end - begin;
-    impl->listed = rows.release_packed(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+    if (has(SourceKind::corpus)) {
+      const PackedValues all = read_corpora(impl->notes, std::move(rows), parsed, options);
+      const auto [begin, end] = range_of(options.shard, all.count);
+      impl->first = begin;
+      impl->count = end - begin;
+      impl->listed = all.bytes;
+    } else {
+      sort_distinct(rows);
+      const auto [begin, end] = range_of(options.shard, rows.size());
+      impl->count = end - begin;
+      impl->listed = rows.release_packed(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+    }
   } catch (const std::bad_alloc&) {
     throw Error("not enough memory for the values asked for");
   }
@@ -240,7 +272,8 @@ void ValueSet::read(std::uint64_t first, std::span<std::byte> out) const {
                             impl_->count, bytes));
   }
   if (impl_->listed) {
-    if (count != 0) std::memcpy(out.data(), impl_->listed.get() + static_cast<std::size_t>(first) * bytes, out.size());
+    const auto at = static_cast<std::size_t>(impl_->first + first);
+    if (count != 0) std::memcpy(out.data(), impl_->listed.get() + at * bytes, out.size());
     return;
   }
   std::uint64_t value = impl_->first + first;
@@ -249,6 +282,10 @@ void ValueSet::read(std::uint64_t first, std::span<std::byte> out) const {
 
 std::span<const std::string> ValueSet::sources() const {
   return impl_->sources;
+}
+
+std::span<const std::string> ValueSet::notes() const {
+  return impl_->notes;
 }
 
 Shard parse_shard(std::string_view text) {

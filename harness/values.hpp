@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +28,19 @@ inline constexpr std::uint64_t max_enumerated = std::uint64_t{1} << 34;
 /// up to 16 bytes take up to 40 bytes each.
 inline constexpr std::uint64_t max_listed = std::uint64_t{1} << 28;
 
+class DistinctValues;
+
+/// Adds the packed values that files at a path hold to a collection; returns what a report should say of them. Throws
+/// Error.
+using CorpusReader = std::function<std::vector<std::string>(DistinctValues& values, const std::string& path)>;
+
+/// What a set may be told besides its sources.
+struct ValueOptions {
+  Shard shard;
+  CorpusReader corpus;                           ///< reads `corpus:`; without it that source is refused
+  std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes that collecting a corpus may take; the rest goes to files
+};
+
 /// Distinct packed values, sorted as little-endian integers. Immutable; `read` may be called from several threads.
 class ValueSet {
  public:
@@ -41,13 +55,14 @@ class ValueSet {
   ///                  in 2^20 even steps and around every power of two
   ///   random:N[:S]   N draws of an own generator with seed S, every eighth weighted towards limits and runs of equal
   ///                  bits; a value drawn twice counts once
+  ///   corpus:PATH    what the corpus reader finds in the files at a path
   ///   all            every value, whatever else is named
   ///
   /// No source means `special`, `fields` and `random:1000000`. Throws Error for a malformed source (with the file's
   /// line), a value of another width, an unreadable file, more than max_listed values, and `all` over more than
   /// max_enumerated.
   static ValueSet build(std::size_t packed_size, std::span<const BitField> fields, std::span<const std::string> sources,
-                        Shard shard = {});
+                        const ValueOptions& options = {});
 
   [[nodiscard]] std::size_t packed_size() const;
   [[nodiscard]] std::uint64_t size() const;  ///< number of values in this shard
@@ -57,6 +72,9 @@ class ValueSet {
 
   /// The sources, with what they left open filled in, e.g. "random:1000000:1".
   [[nodiscard]] std::span<const std::string> sources() const;
+
+  /// What a report should say of where the values came from.
+  [[nodiscard]] std::span<const std::string> notes() const;
 
   ValueSet(ValueSet&&) noexcept;
   ValueSet& operator=(ValueSet&&) noexcept;

@@ -1,16 +1,13 @@
 #include "tests/catch.hpp"
+#include "tests/program.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <regex>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
-#include <unistd.h>
 
 // Runs the program as a user does. BITWITNESS_PROGRAM, BITWITNESS_STAND_INS_DIR and BITWITNESS_FIXTURES_DIR come from
 // CMake.
@@ -18,6 +15,7 @@
 namespace {
 
 namespace fs = std::filesystem;
+using namespace bitwitness::tests;
 
 const fs::path stand_ins = BITWITNESS_STAND_INS_DIR;
 const fs::path fixtures = BITWITNESS_FIXTURES_DIR;
@@ -26,71 +24,6 @@ const std::string sse2 = (stand_ins / "stand_in_sse2.exe").string();
 const std::string one_key = "packed_quat48=cdecl(in u8[6], out f32[4])";
 const std::string two_keys = "packed_quat48_pair=stdcall(in u8[6], in u8[6], out f32[4], out f32[4])";
 
-/// A folder that is removed with what is in it.
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("bitwitness-cli-" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string file(const std::string& name) const { return (path / name).string(); }
-};
-
-struct Result {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-using Words = std::vector<std::string>;
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  REQUIRE(file);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write(const fs::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  REQUIRE(file.flush());
-}
-
-std::string quoted(const std::string& word) {
-  return "'" + std::regex_replace(word, std::regex("'"), "'\\''") + "'";
-}
-
-/// Runs a shell command line and returns what came out of it.
-Result run_shell(const Folder& folder, const std::string& command) {
-  const std::string out = folder.file("stdout");
-  const std::string err = folder.file("stderr");
-  const int status =
-      std::system(("{ " + command + "\n} >" + quoted(out) + " 2>" + quoted(err) + " </dev/null").c_str());
-  REQUIRE(WIFEXITED(status));
-  return {WEXITSTATUS(status), contents(out), contents(err)};
-}
-
-std::string command_line(const Words& arguments) {
-  std::string line = quoted(BITWITNESS_PROGRAM);
-  for (const std::string& argument : arguments) line += " " + quoted(argument);
-  return line;
-}
-
-Result run(const Folder& folder, const Words& arguments) {
-  return run_shell(folder, command_line(arguments));
-}
-
-std::string last_line(const std::string& text) {
-  const std::size_t end = text.find_last_not_of('\n');
-  const std::size_t start = text.rfind('\n', end);
-  return text.substr(start + 1, end - start);
-}
-
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 /// A quick run on the x87 stand-in.
 Words verify_words(const Words& more) {
   return Words{"verify", "--image", x87, "--jobs", "1"} + more;
@@ -98,16 +31,6 @@ Words verify_words(const Words& more) {
 
 const Words four_values = {"--values", "hex:341278564523", "hex:349278564523", "hex:341278d64523", "hex:349278d64523"};
 const Words one_routine = {"--routine", "packed_quat48"};
-
-void check_refused(const Result& result, const std::string& named) {
-  CHECK(result.status == 2);
-  CHECK(result.out == "");
-  CHECK(result.err.starts_with("bitwitness: "));
-  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
-  CHECK(result.err.ends_with("\n"));
-  INFO("must name " << named);
-  CHECK(result.err.find(named) != std::string::npos);
-}
 
 /// A copy of the x87 stand-in without the marker that makes it one.
 std::string unmarked_stand_in(const Folder& folder) {

@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
-#include <optional>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,7 +51,7 @@ std::optional<int> bytes_a_value(std::string_view which, std::size_t packed_size
     std::ofstream reset("/proc/self/clear_refs");
     if (!(reset << "5" << std::flush)) _exit(unknown);
     const std::uint64_t before = held(which);
-    const ValueSet set = ValueSet::build(packed_size, {}, std::vector{"random:" + std::to_string(count)}, shard);
+    const ValueSet set = ValueSet::build(packed_size, {}, std::vector{"random:" + std::to_string(count)}, {.shard = shard, .corpus = {}});
     malloc_trim(0);
     const std::uint64_t taken = held(which) - before;
     _exit(set.size() == 0 ? unknown : static_cast<int>(std::min<std::uint64_t>(taken / count, unknown - 1)));

@@ -20,7 +20,7 @@ using Sources = std::vector<std::string>;
 
 /// Builds a set of values without fields of their own.
 inline ValueSet build(std::size_t packed_size, const Sources& sources, Shard shard = {}) {
-  return ValueSet::build(packed_size, {}, sources, shard);
+  return ValueSet::build(packed_size, {}, sources, {.shard = shard, .corpus = {}});
 }
 
 /// Reads a set value by value.

@@ -14,5 +14,6 @@ struct Command {
 Command add_verify_command(CLI::App& program);
 Command add_decode_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
+Command add_census_command(CLI::App& program);
 
 }  // namespace bitwitness::cli

@@ -18,6 +18,11 @@ namespace {
 constexpr unsigned most_jobs = 1024;  // far above any machine; a typing error should not start a million threads
 constexpr std::uint64_t most_listed = 1'000'000;
 
+// Less than the first would make thousands of temporary files of a large corpus.
+constexpr std::uint64_t least_memory = std::uint64_t{16} << 20;
+constexpr std::uint64_t most_memory = std::uint64_t{1} << 44;
+constexpr std::uint64_t default_memory = std::uint64_t{1} << 30;
+
 std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -43,6 +48,14 @@ bool same_file(const std::string& a, const std::string& b) {
   if (std::filesystem::equivalent(a, b, error)) return true;
   return std::filesystem::absolute(a, error).lexically_normal() ==
          std::filesystem::absolute(b, error).lexically_normal();
+}
+
+bool replaces_file_in(const std::string& path, const std::string& folder) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error) || !std::filesystem::exists(path, error)) return false;
+  const std::filesystem::path inside =
+      std::filesystem::canonical(path, error).lexically_relative(std::filesystem::canonical(folder, error));
+  return !error && !inside.empty() && *inside.begin() != "..";
 }
 
 }  // namespace
@@ -79,9 +92,13 @@ void add_options(CLI::App& command, ValueArguments& arguments) {
   command
       .add_option(
           "--values", arguments.sources,
-          "hex:BYTES, file:PATH, special, fields, random:N[:SEED], all (default: special fields random:1000000)")
+          "hex:BYTES, file:PATH, corpus:PATH (animation files), special, fields, random:N[:SEED], all (default: "
+          "special fields random:1000000)")
       ->type_name("SOURCE");
   command.add_option("--shard", arguments.shard, "take the I-th of N parts of the values")->type_name("I/N");
+  command.add_flag("--scan", arguments.scan, "search files of a corpus that are not exactly one object for objects");
+  command.add_option("--memory", arguments.memory, "collect a corpus in so much memory, the rest in files (1024)")
+      ->type_name("MIB");
 }
 
 void add_options(CLI::App& command, EnvironmentArguments& arguments) {
@@ -158,13 +175,21 @@ std::vector<std::string> environment_notes(const Environment& environment) {
   return notes;
 }
 
+unsigned parse_jobs(const std::optional<std::string>& text) {
+  if (text) return static_cast<unsigned>(parse_count("--jobs", *text, 1, most_jobs));
+  return std::clamp(std::thread::hardware_concurrency(), 1U, most_jobs);
+}
+
+std::uint64_t parse_memory(const std::optional<std::string>& text) {
+  return text ? parse_count("--memory", *text, least_memory >> 20, most_memory >> 20) << 20 : default_memory;
+}
+
 RunSettings parse_run(const RunArguments& arguments) {
   if (arguments.witness != "unicorn") {
     throw Error(fmt::format("--witness {}: unknown; the witness of this version is unicorn", arguments.witness));
   }
   RunSettings settings;
-  settings.jobs = std::clamp(std::thread::hardware_concurrency(), 1U, most_jobs);
-  if (arguments.jobs) settings.jobs = static_cast<unsigned>(parse_count("--jobs", *arguments.jobs, 1, most_jobs));
+  settings.jobs = parse_jobs(arguments.jobs);
   if (arguments.limit) settings.limit = parse_count("--limit", *arguments.limit, 0, most_listed);
   if (arguments.budget) {
     settings.budget = parse_count("--budget", *arguments.budget, 1, std::numeric_limits<std::int64_t>::max());
@@ -172,15 +197,7 @@ RunSettings parse_run(const RunArguments& arguments) {
   return settings;
 }
 
-void check_outputs(const OutputArguments& arguments, const std::vector<std::string>& inputs) {
-  struct Output {
-    std::string_view option;
-    const std::string& path;
-  };
-  std::vector<Output> outputs;
-  if (arguments.json) outputs.push_back({"--json", *arguments.json});
-  if (arguments.junit) outputs.push_back({"--junit", *arguments.junit});
-  if (arguments.timings) outputs.push_back({"--timings", *arguments.timings});
+void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std::string>& inputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto& [option, path] = outputs[i];
     for (std::size_t j = 0; j < i; ++j) {
@@ -191,10 +208,20 @@ void check_outputs(const OutputArguments& arguments, const std::vector<std::stri
     }
     if (path == "-") continue;
     for (const std::string& input : inputs) {
-      if (same_file(path, input)) throw Error(fmt::format("{} {}: would overwrite {}, which is read", option, path, input));
+      if (same_file(path, input) || replaces_file_in(path, input)) {
+        throw Error(fmt::format("{} {}: would overwrite {}, which is read", option, path, input));
+      }
     }
     require_writable(option, path);
   }
+}
+
+void check_outputs(const OutputArguments& arguments, const std::vector<std::string>& inputs) {
+  std::vector<OutputFile> outputs;
+  if (arguments.json) outputs.push_back({"--json", *arguments.json});
+  if (arguments.junit) outputs.push_back({"--junit", *arguments.junit});
+  if (arguments.timings) outputs.push_back({"--timings", *arguments.timings});
+  check_outputs(outputs, inputs);
 }
 
 }  // namespace bitwitness::cli

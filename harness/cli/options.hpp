@@ -30,10 +30,12 @@ struct RoutineArguments {
   bool ignore_anchors = false;
 };
 
-/// Which packed values. Read by ValueSet::build and parse_shard.
+/// Which packed values. Read by ValueSet::build, parse_shard and parse_memory.
 struct ValueArguments {
   std::vector<std::string> sources;
   std::optional<std::string> shard;
+  bool scan = false;
+  std::optional<std::string> memory;
 };
 
 /// Under which floating-point state. Read by parse_environments.
@@ -82,11 +84,26 @@ std::vector<Environment> parse_environments(const EnvironmentArguments& argument
 /// Returns what an emulator does not do that a processor does in an environment, one sentence each, for a run's notes.
 std::vector<std::string> environment_notes(const Environment& environment);
 
+/// Reads how many threads to use; one per processor when nothing is given. Throws Error.
+unsigned parse_jobs(const std::optional<std::string>& text);
+
+/// Reads how many bytes collecting values may take. Throws Error.
+std::uint64_t parse_memory(const std::optional<std::string>& text);
+
 /// Reads the numbers and the witness. Throws Error.
 RunSettings parse_run(const RunArguments& arguments);
 
-/// Throws Error when two results go to one place, one would overwrite a file that is read, or a file cannot
-/// be written.
+/// A place that results go to, by the option that names it.
+struct OutputFile {
+  std::string_view option;
+  std::string path;
+};
+
+/// Throws Error when two results go to one place, one would overwrite a file that is read, alone or in a folder, or a
+/// file cannot be written.
+void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std::string>& inputs);
+
+/// Checks the places of a run's results.
 void check_outputs(const OutputArguments& arguments, const std::vector<std::string>& inputs);
 
 }  // namespace bitwitness::cli

@@ -39,23 +39,28 @@ struct TemporaryFile {
   }
 };
 
+using Produce = std::function<void(const TextSink&)>;
+
 void write_all(std::string_view option, const std::string& path, const fs::path& to, const char* mode,
-               std::string_view text) {
+               const Produce& produce) {
   std::unique_ptr<std::FILE, Closer> file(std::fopen(to.string().c_str(), mode));
   if (!file) throw cannot_write(option, path, std::strerror(errno));
-  const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
-  if (!written || std::fflush(file.get()) != 0) throw cannot_write(option, path, std::strerror(errno));
+  produce([&](std::string_view text) {
+    const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
+    if (!written) throw cannot_write(option, path, std::strerror(errno));
+  });
+  if (std::fflush(file.get()) != 0) throw cannot_write(option, path, std::strerror(errno));
   if (std::fclose(file.release()) != 0) throw cannot_write(option, path, std::strerror(errno));
 }
 
 /// Writes through a temporary file; with `keep` false only tries whether that works.
-void write_beside(std::string_view option, const std::string& path, std::string_view text, bool keep) {
+void write_beside(std::string_view option, const std::string& path, const Produce& produce, bool keep) {
   if (path.empty()) throw Error(fmt::format("{} needs a file name", option));
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) throw cannot_write(option, path, "it is a directory");
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    if (keep) write_all(option, path, path, "wb", text);
+    if (keep) write_all(option, path, path, "wb", produce);
     return;
   }
   error.clear();  // that nothing is there yet is none
@@ -64,7 +69,7 @@ void write_beside(std::string_view option, const std::string& path, std::string_
   if (error) throw cannot_write(option, path, error.message());
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
   TemporaryFile temporary(final_path.string() + fmt::format(".{:x}.tmp", now));
-  write_all(option, path, temporary.path, "wbx", text);
+  write_all(option, path, temporary.path, "wbx", produce);
   if (!keep) return;
   fs::rename(temporary.path, final_path, error);
   if (error) throw cannot_write(option, path, error.message());
@@ -86,11 +91,19 @@ void write_standard_output(std::string_view text) {
 }
 
 void require_writable(std::string_view option, const std::string& path) {
-  write_beside(option, path, "", false);
+  write_beside(option, path, [](const TextSink&) {}, false);
 }
 
 void write_file(std::string_view option, const std::string& path, std::string_view text) {
-  write_beside(option, path, text, true);
+  write_beside(option, path, [&](const TextSink& sink) { sink(text); }, true);
+}
+
+void write_pieces(std::string_view option, const std::string& path, const Produce& produce) {
+  if (path != "-") return write_beside(option, path, produce, true);
+  produce([](std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) write_standard_output({});
+  });
+  write_standard_output({});
 }
 
 }  // namespace bitwitness::cli

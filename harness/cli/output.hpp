@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,11 @@ void require_writable(std::string_view option, const std::string& path);
 /// one. What exists and is not a regular file (a device, a pipe) is written in place. Throws Error that names the
 /// option.
 void write_file(std::string_view option, const std::string& path, std::string_view text);
+
+/// Takes the next piece of an output.
+using TextSink = std::function<void(std::string_view)>;
+
+/// Writes a file as write_file does, from pieces that `produce` hands to the sink it is given; "-" is standard output.
+void write_pieces(std::string_view option, const std::string& path, const std::function<void(const TextSink&)>& produce);
 
 }  // namespace bitwitness::cli

@@ -48,7 +48,7 @@ std::string progress_text(const std::string& title, const Progress& progress, do
     text += fmt::format(", {:.0f}/s, {} left", rate,
                         duration_text(static_cast<double>(progress.total - progress.done) / rate));
   }
-  return text.substr(0, line_width);
+  return text;
 }
 
 ProgressLine::ProgressLine(std::string title) : title_(std::move(title)) {
@@ -62,7 +62,15 @@ void ProgressLine::show(const Progress& progress) {
   while (recent_.size() > 2 && now - recent_[1].time > window) recent_.pop_front();
   const double seconds = std::chrono::duration<double>(now - recent_.front().time).count();
   const double rate = seconds < 0.5 ? 0 : static_cast<double>(progress.done - recent_.front().done) / seconds;
-  fmt::print(stderr, "\r{}\x1b[K", progress_text(title_, progress, rate));
+  put(progress_text(title_, progress, rate));
+}
+
+void ProgressLine::show(const std::string& text) {
+  if (standard_error_is_terminal()) put(fmt::format("{}: {}", title_, text));
+}
+
+void ProgressLine::put(const std::string& line) {
+  fmt::print(stderr, "\r{}\x1b[K", line.substr(0, line_width));
   std::fflush(stderr);
   shown_ = true;
 }

@@ -22,11 +22,16 @@ class ProgressLine {
 
   void show(const Progress& progress);
 
+  /// Shows a text behind the title.
+  void show(const std::string& text);
+
  private:
   struct Sample {
     std::chrono::steady_clock::time_point time;
     std::uint64_t done = 0;
   };
+
+  void put(const std::string& line);
 
   std::string title_;
   std::deque<Sample> recent_;

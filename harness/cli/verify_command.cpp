@@ -1,4 +1,5 @@
 #include "harness/cli/command.hpp"
+#include "harness/cli/corpus_values.hpp"
 #include "harness/cli/decoder_subject.hpp"
 #include "harness/cli/engine.hpp"
 #include "harness/cli/exit_code.hpp"
@@ -111,7 +112,8 @@ class Runner {
  public:
   Runner(const Image& image, const Arguments& arguments, const RunSettings& settings)
       : image_(image), arguments_(arguments), environments_(parse_environments(arguments.environment)) {
-    if (arguments.values.shard) shard_ = parse_shard(*arguments.values.shard);
+    if (arguments.values.shard) values_.shard = parse_shard(*arguments.values.shard);
+    values_.memory = parse_memory(arguments.values.memory);
     options_.jobs = settings.jobs;
     options_.limit = settings.limit;
     options_.machine.budget = settings.budget;
@@ -146,15 +148,30 @@ class Runner {
     double values_seconds = 0;
   };
 
-  Work prepare(const SelectedRoutine& selected) const {
+  Work prepare(const SelectedRoutine& selected) {
     const auto start = Clock::now();
     Subject subject = subject_of(*selected.decoder);
     try {
-      ValueSet values = ValueSet::build(subject.packed_size, subject.fields, arguments_.values.sources, shard_);
+      ValueOptions options = values_;
+      options.corpus = [&](DistinctValues& values, const std::string& path) {
+        return read_corpus(values, path, selected);
+      };
+      ValueSet values = ValueSet::build(subject.packed_size, subject.fields, arguments_.values.sources, options);
       return {selected, std::move(subject), std::move(values), seconds_since(start)};
     } catch (const Error& error) {
       throw Error(fmt::format("--values for {}: {}", selected.routine.name, error.what()));
     }
+  }
+
+  std::vector<std::string> read_corpus(DistinctValues& values, const std::string& path,
+                                       const SelectedRoutine& selected) {
+    ProgressLine line(selected.routine.name + " corpus");
+    CorpusOptions options;
+    options.scan = arguments_.values.scan;
+    options.jobs = options_.jobs;
+    options.stop = interrupts_.token();
+    options.progress = [&line](const CorpusProgress& progress) { line.show(progress_text(progress)); };
+    return add_corpus_values(values, path, selected.decoder->name, options);
   }
 
   RunReport run_one(const Work& work, const Environment& environment, const std::string& title) {
@@ -162,8 +179,11 @@ class Runner {
     VerifyOptions options = options_;
     options.progress = [&line](const Progress& progress) { line.show(progress); };
     RunReport report = verify(image_, work.selected.routine, work.subject, environment, work.values, options);
-    if (shard_.count > 1) report.shard = fmt::format("{}/{}", shard_.index, shard_.count);
-    std::vector<std::string> notes = environment_notes(environment);
+    if (const Shard& shard = values_.shard; shard.count > 1) {
+      report.shard = fmt::format("{}/{}", shard.index, shard.count);
+    }
+    std::vector<std::string> notes(work.values.notes().begin(), work.values.notes().end());
+    for (std::string& note : environment_notes(environment)) notes.push_back(std::move(note));
     if (!work.selected.note.empty()) notes.insert(notes.begin(), work.selected.note);
     report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
     return report;
@@ -172,19 +192,20 @@ class Runner {
   const Image& image_;
   const Arguments& arguments_;
   std::vector<Environment> environments_;
-  Shard shard_;
+  ValueOptions values_;
   InterruptWatch interrupts_;
   VerifyOptions options_;
 };
 
 /// The files that a run reads.
 std::vector<std::string> inputs_of(const Arguments& arguments, const Image& image) {
-  constexpr std::string_view file_source = "file:";
   std::vector<std::string> inputs = {image.path()};
   const auto& target = arguments.routine.target;
   if (target && (target->find('/') != std::string::npos || target->ends_with(".toml"))) inputs.push_back(*target);
   for (const std::string& source : arguments.values.sources) {
-    if (source.starts_with(file_source)) inputs.push_back(source.substr(file_source.size()));
+    for (const std::string_view kind : {"file:", "corpus:"}) {
+      if (source.starts_with(kind)) inputs.push_back(source.substr(kind.size()));
+    }
   }
   return inputs;
 }
