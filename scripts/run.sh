@@ -5,8 +5,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/setup.sh
 
 usage="usage: scripts/run.sh [--no-install]
-Installs what is needed (Debian 12), builds preset release, and compares both routines of both stand-in executables with
-their native decoders. Safe to repeat. --no-install leaves the packages alone."
+Installs what is needed (Debian 12), builds preset release, makes animation files, and compares both routines of both
+stand-in executables with their native decoders on the packed values in these files and at the limits of every field.
+Safe to repeat. --no-install leaves the packages alone."
 
 install=yes
 for argument in "$@"; do
@@ -21,13 +22,14 @@ for argument in "$@"; do
 done
 
 if [ $install = yes ]; then install_packages "${build_packages[@]}"; fi
-build release bitwitness bitwitness_stand_ins
+build release bitwitness bitwitness_stand_ins bitwitness_corpus
 
 # verify STAND_IN SIX_BYTE_SIGNATURE PAIR_SIGNATURE: the stand-ins are written with different calling conventions.
 verify() {
   step "verify: $1"
   build/release/bin/bitwitness verify --image "build/release/stand_ins/$1" --target sws \
-    --signature "packed_quat48=$2" --signature "packed_quat48_pair=$3"
+    --signature "packed_quat48=$2" --signature "packed_quat48_pair=$3" \
+    --values corpus:build/release/corpus special fields --scan
 }
 
 verify stand_in_x87.exe 'cdecl(in u8[6], out f32[4])' 'stdcall(in u8[6], in u8[6], out f32[4], out f32[4])'

@@ -218,8 +218,8 @@ TEST_CASE("verify takes a corpus together with other sources, in parts, and says
   write(folder.path / "in/bad", "none");
   const Result result = run(folder, {"verify", "--values", "corpus:" + folder.file("in")});
   CHECK(result.status == 0);
-  CHECK(result.out.find("note: the corpus has 1 clips in 2 files, 1 of them distinct, with ") != std::string::npos);
-  CHECK(result.out.find("note: 1 refusals in the corpus; the first: bad at 0x0: format: ") != std::string::npos);
+  CHECK(result.out.find("note: corpus: files 2, clips 1, distinct clips 1, keys of this kind ") != std::string::npos);
+  CHECK(result.out.find("note: corpus: refusals 1, the first: bad at 0x0: format: ") != std::string::npos);
 }
 
 TEST_CASE("two consecutive keys make a value of the two-key form", "[census]") {

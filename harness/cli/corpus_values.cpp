@@ -137,12 +137,12 @@ std::vector<std::string> add_corpus_values(DistinctValues& values, const std::st
   const CorpusSummary read = read_corpus(list.files, options, [&] { return std::make_unique<ValuesVisitor>(shared); });
   if (!read.unreachable.empty()) throw Error(read.unreachable.front().reason);
   const Counts& counts = shared.counts;
-  std::vector<std::string> notes{fmt::format("the corpus has {} clips in {} files, {} of them distinct, with {} keys",
-                                             counts.clips, read.files, shared.clips.count(), counts.keys)};
-  if (read.not_read != 0) notes.push_back(fmt::format("{} files of the corpus were not read", read.not_read));
+  std::vector<std::string> notes{fmt::format("corpus: files {}, clips {}, distinct clips {}, keys of this kind {}",
+                                             read.files, counts.clips, shared.clips.count(), counts.keys)};
+  if (read.not_read != 0) notes.push_back(fmt::format("corpus: files not read {}", read.not_read));
   if (counts.refused != 0) {
     const FileRefusal& first = *counts.first_refusal;
-    notes.push_back(fmt::format("{} refusals in the corpus; the first: {} at {:#x}: {}: {}", counts.refused,
+    notes.push_back(fmt::format("corpus: refusals {}, the first: {} at {:#x}: {}: {}", counts.refused,
                                 shown(list.files[first.file], path), first.offset, first.rule, first.reason));
   }
   return notes;
