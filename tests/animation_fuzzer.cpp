@@ -1,5 +1,5 @@
 // libFuzzer target: any bytes to every animation reader and to the scan. Aborts on what must not happen, for the fuzzer
-// to see. Build: clang++ -std=c++20 -fsanitize=fuzzer,address,undefined -I. with decoders' animation sources.
+// to see. Preset fuzz builds it; files of a made corpus are good seeds.
 #include "tests/animation_samples.hpp"
 
 #include <cstdint>

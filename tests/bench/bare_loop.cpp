@@ -1,12 +1,12 @@
 #include "tests/bench/bare_loop.hpp"
 
-#include <sys/mman.h>
-#include <unicorn/unicorn.h>
-
 #include <array>
 #include <cstring>
 #include <stdexcept>
 #include <vector>
+
+#include <sys/mman.h>
+#include <unicorn/unicorn.h>
 
 namespace bitwitness::bench {
 namespace {
@@ -22,7 +22,9 @@ void require(uc_err error) {
   if (error != UC_ERR_OK) throw std::runtime_error(uc_strerror(error));
 }
 
-std::uint64_t pages(std::uint64_t bytes) { return (bytes + page - 1) / page * page; }
+std::uint64_t pages(std::uint64_t bytes) {
+  return (bytes + page - 1) / page * page;
+}
 
 }  // namespace
 
@@ -79,8 +81,8 @@ BareLoop::BareLoop(const Image& image, std::uint64_t routine, Form form, std::si
   impl_->values = values;
   require(uc_open(UC_ARCH_X86, UC_MODE_32, &impl_->uc));
   for (const Segment& segment : image.segments()) {
-    const auto memory =
-        impl_->map(segment.address, segment.bytes.size(), UC_PROT_READ | (segment.executable ? UC_PROT_EXEC : UC_PROT_NONE));
+    const auto memory = impl_->map(segment.address, segment.bytes.size(),
+                                   UC_PROT_READ | (segment.executable ? UC_PROT_EXEC : UC_PROT_NONE));
     std::memcpy(memory.data(), segment.bytes.data(), segment.bytes.size());
   }
   impl_->write_loop();
@@ -95,7 +97,9 @@ BareLoop::BareLoop(const Image& image, std::uint64_t routine, Form form, std::si
 
 BareLoop::~BareLoop() = default;
 
-std::span<std::byte> BareLoop::packed() { return impl_->packed.first(impl_->values * 6); }
+std::span<std::byte> BareLoop::packed() {
+  return impl_->packed.first(impl_->values * 6);
+}
 
 std::span<const std::uint32_t> BareLoop::words() const {
   return {reinterpret_cast<const std::uint32_t*>(impl_->words.data()), impl_->values * 4};

@@ -1,15 +1,5 @@
 // Speed of the harness as ratios within one run. Nothing is asserted about time: the machine may be busy.
 
-#include <sys/resource.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstring>
-#include <fmt/format.h>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "decoders/registry.hpp"
 #include "harness/cli/decoder_subject.hpp"
 #include "harness/image.hpp"
@@ -17,11 +7,23 @@
 #include "harness/values.hpp"
 #include "harness/verification.hpp"
 #include "tests/bench/bare_loop.hpp"
+#include "tests/bench/in_turn.hpp"
 #include "tests/catch.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/resource.h>
 
 using namespace bitwitness;
 using bench::BareLoop;
 using bench::Form;
+using bench::in_turn;
+using bench::median;
+using bench::seconds;
 
 namespace {
 
@@ -38,33 +40,12 @@ const std::vector<StandIn> stand_ins = {
     {"stand_in_sse2.exe", "thiscall(in u8[6], out f32[4])", Form::thiscall_in_out},
 };
 
-Image load(const StandIn& stand_in) { return Image::load(std::string(BITWITNESS_STAND_INS_DIR) + "/" + stand_in.file); }
-
-Subject packed_quat48() { return cli::subject_of(*decoders::find_decoder("packed_quat48")); }
-
-double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+Image load(const StandIn& stand_in) {
+  return Image::load(std::string(BITWITNESS_STAND_INS_DIR) + "/" + stand_in.file);
 }
 
-double median(std::vector<double> all) {
-  std::ranges::sort(all);
-  return all[all.size() / 2];
-}
-
-/// Runs several things in turn, round after round, so that a change of the machine's speed meets all of them alike.
-std::vector<double> in_turn(const std::vector<std::function<void()>>& works, int rounds = 5) {
-  std::vector<std::vector<double>> times(works.size());
-  for (int round = 0; round <= rounds; ++round) {
-    for (std::size_t i = 0; i < works.size(); ++i) {
-      const double time = seconds(works[i]);
-      if (round != 0) times[i].push_back(time);  // the first round warms up
-    }
-  }
-  std::vector<double> medians;
-  for (auto& one : times) medians.push_back(median(one));
-  return medians;
+Subject packed_quat48() {
+  return cli::subject_of(*decoders::find_decoder("packed_quat48"));
 }
 
 }  // namespace
@@ -123,7 +104,8 @@ TEST_CASE("verify against one emulator start a value", "[!benchmark][witness]") 
     const ValueSet values = ValueSet::build(6, subject.fields, sources);
     BareLoop bare(image, six_byte_form, stand_in.form, static_cast<std::size_t>(values.size()));
     values.read(0, bare.packed());
-    const auto times = in_turn({[&] { bare.run_call_by_call(); }, [&] { (void)verify(image, routine, subject, {}, values); }});
+    const auto times =
+        in_turn({[&] { bare.run_call_by_call(); }, [&] { (void)verify(image, routine, subject, {}, values); }});
     fmt::print("{}: verify / call by call: {:.2f} x its speed\n", stand_in.file, times[0] / times[1]);
   }
 }
