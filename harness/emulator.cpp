@@ -134,6 +134,11 @@ struct Emulator::Impl {
     impl.guarded([&] { impl.events.on_write(address, static_cast<unsigned>(size)); });
   }
 
+  static void on_load(uc_engine*, uc_mem_type, std::uint64_t address, int size, std::int64_t, void* user) {
+    Impl& impl = self(user);
+    impl.guarded([&] { impl.events.on_read(address, static_cast<unsigned>(size)); });
+  }
+
   static void on_code(uc_engine*, std::uint64_t address, std::uint32_t, void* user) {
     Impl& impl = self(user);
     if (impl.trap.kind != Trap::Kind::none) return;
@@ -215,16 +220,45 @@ void Emulator::watch_writes() {
   impl_->hook(UC_HOOK_MEM_WRITE, &Impl::on_store, 1, 0);
 }
 
+void Emulator::watch_reads() {
+  impl_->hook(UC_HOOK_MEM_READ, &Impl::on_load, 1, 0);
+}
+
 void Emulator::watch_instructions(std::uint64_t first, std::uint64_t last) {
   impl_->hook(UC_HOOK_CODE, &Impl::on_code, first, last);
 }
 
 Trap Emulator::start(std::uint64_t address) {
-  Trap& trap = impl_->trap;
-  trap = {};
+  restore_registers();
+  return run(address);
+}
+
+Trap Emulator::start(std::uint64_t address, const Registers& registers) {
+  restore_registers();
+  for (unsigned reg = 0; reg < (impl_->is_64_bit ? 16u : 8u); ++reg) {
+    if (impl_->is_64_bit) {
+      impl_->write<std::uint64_t>(general_64.at(reg), registers.general.at(reg));
+    } else {
+      impl_->write<std::uint32_t>(general_32.at(reg), static_cast<std::uint32_t>(registers.general.at(reg)));
+    }
+  }
+  for (unsigned reg = 0; reg < (impl_->is_64_bit ? 16u : 8u); ++reg) {
+    impl_->write(static_cast<int>(UC_X86_REG_XMM0 + reg), registers.xmm.at(reg));
+  }
+  impl_->write(UC_X86_REG_FPCW, registers.fpcw);
+  impl_->write(UC_X86_REG_MXCSR, registers.mxcsr);
+  return run(address);
+}
+
+void Emulator::restore_registers() {
   // What stopped the call before may have left anything: the trap flag, or an exception that makes the next a double
   // fault.
   uc_context_restore(impl_->uc, impl_->pristine);
+}
+
+Trap Emulator::run(std::uint64_t address) {
+  Trap& trap = impl_->trap;
+  trap = {};
   const uc_err error = uc_emu_start(impl_->uc, address, nowhere, 0, 0);
   if (impl_->failure) std::rethrow_exception(std::exchange(impl_->failure, nullptr));
   if (trap.kind != Trap::Kind::none) return trap;
@@ -279,6 +313,14 @@ std::array<std::uint32_t, 4> Emulator::xmm(unsigned reg) const {
 
 std::uint64_t Emulator::program_counter() const {
   return impl_->is_64_bit ? impl_->read<std::uint64_t>(UC_X86_REG_RIP) : impl_->read<std::uint32_t>(UC_X86_REG_EIP);
+}
+
+std::optional<std::array<std::byte, 10>> Emulator::x87(unsigned index) const {
+  const unsigned top = impl_->read<std::uint16_t>(UC_X86_REG_FPSW) >> 11 & 7;
+  const unsigned physical = (top + index) % 8;
+  if ((impl_->read<std::uint16_t>(UC_X86_REG_FPTAG) >> 2 * physical & 3) == 3) return std::nullopt;
+  // The engine numbers these registers from the top of the stack. It writes ten bytes.
+  return impl_->read<std::array<std::byte, 10>>(static_cast<int>(UC_X86_REG_ST0 + index));
 }
 
 std::string unicorn_version() {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -51,6 +52,11 @@ class EmulatorEvents {
   /// The guest wrote to a port. Returns false when that was not the stub's handover.
   virtual bool on_port_write(std::uint32_t port, std::uint32_t value) = 0;
   virtual void on_write(std::uint64_t address, unsigned size) = 0;
+  /// Called before each watched load. Its bytes are still as the load finds them.
+  virtual void on_read(std::uint64_t address, unsigned size) {
+    static_cast<void>(address);
+    static_cast<void>(size);
+  }
   /// Called before each watched instruction. Returns false to stop there.
   virtual bool on_instruction(std::uint64_t address) = 0;
   /// Called before a run of instructions is executed for the first time. Returns false to stop there.
@@ -75,13 +81,25 @@ class Emulator {
   /// Takes an address range that the guest cannot access and the memory that stands for it.
   void reserve(std::uint64_t address, std::span<std::byte> memory);
 
-  /// Watches every store, or the instructions in [first, last]. Must be asked for before anything has run: translated
-  /// code does not learn of it.
+  /// Watches every store, every load, or the instructions in [first, last]. Must be asked for before anything has run:
+  /// translated code does not learn of it.
   void watch_writes();
+  void watch_reads();
   void watch_instructions(std::uint64_t first, std::uint64_t last);
 
   /// Runs from an address until the guest halts or is stopped. The CPU is at first as it was made, whatever ran before.
   [[nodiscard]] Trap start(std::uint64_t address);
+
+  /// What the CPU holds when guest code starts. Everything else is as the CPU was made.
+  struct Registers {
+    std::array<std::uint64_t, 16> general{};  ///< in the order eax ecx edx ebx esp ebp esi edi r8 … r15
+    std::array<std::array<std::uint32_t, 4>, 16> xmm{};
+    std::uint16_t fpcw = 0x027f;
+    std::uint32_t mxcsr = 0x1f80;
+  };
+
+  /// Runs as `start` does, from these registers with an empty x87 stack and plain flags.
+  [[nodiscard]] Trap start(std::uint64_t address, const Registers& registers);
 
   /// Makes `start` return soon. Callable from another thread.
   void stop();
@@ -99,7 +117,13 @@ class Emulator {
   [[nodiscard]] std::array<std::uint32_t, 4> xmm(unsigned reg) const;
   [[nodiscard]] std::uint64_t program_counter() const;
 
+  /// One x87 register in the 80-bit format, by its distance from the top of the stack; nothing for an empty one.
+  [[nodiscard]] std::optional<std::array<std::byte, 10>> x87(unsigned index) const;
+
  private:
+  void restore_registers();
+  Trap run(std::uint64_t address);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
