@@ -82,7 +82,7 @@ std::size_t files_open() {
 }  // namespace
 
 TEST_CASE("values of several threads are given once each, in order", "[values]") {
-  for (const std::size_t packed_size : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 64}) {
+  for (const std::size_t packed_size : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 12U, 16U, 17U, 24U, 64U}) {
     INFO("size " << packed_size);
     const std::vector<Bytes> parts{some_values(packed_size, 20'000, 9'000, 1),
                                    some_values(packed_size, 7, 3, 2),
@@ -104,7 +104,7 @@ TEST_CASE("values may overlap, as pairs of consecutive keys do", "[values]") {
 }
 
 TEST_CASE("what exceeds the budget goes to files and comes back the same", "[values]") {
-  for (const std::size_t packed_size : {6, 12, 20}) {
+  for (const std::size_t packed_size : {6U, 12U, 20U}) {
     INFO("size " << packed_size);
     const std::vector<Bytes> parts{some_values(packed_size, 1'500'000, 1'000'000, 6),
                                    some_values(packed_size, 600'000, 1'000'000, 7)};
@@ -131,7 +131,9 @@ TEST_CASE("rows of other sources join the values", "[values]") {
   DistinctValues values(2, budget);
   DistinctValues::Feeder feeder(values);
   ValueRows rows(2);
-  for (const unsigned char low : {7, 3, 7, 5}) rows.append_value(Bytes{std::byte{low}, std::byte{1}});
+  for (const std::byte low : {std::byte{7}, std::byte{3}, std::byte{7}, std::byte{5}}) {
+    rows.append_value(Bytes{low, std::byte{1}});
+  }
   feeder.add(std::move(rows));
   feeder.add(Bytes{std::byte{4}, std::byte{1}, std::byte{5}, std::byte{1}});
   feeder.close();

@@ -93,7 +93,7 @@ TEST_CASE("values of a file are refused with its path and line", "[values]") {
 
 TEST_CASE("sources are refused unless they are one of those there are", "[values]") {
   const std::string known =
-      ": not a source of values; there are hex:BYTES, file:PATH, special, fields, random:N[:SEED], all";
+      ": not a source of values; there are hex:BYTES, file:PATH, corpus:PATH, special, fields, random:N[:SEED], all";
   for (const char* source : {"corpus", "Special", "special ", "specials", "special:", "fields:2", "all:", "random",
                              "hex", "file", "hexa:00", ":", "values.txt"}) {
     INFO(source);

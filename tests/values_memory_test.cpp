@@ -2,6 +2,8 @@
 #include "harness/values.hpp"
 #include "tests/catch.hpp"
 
+#include <iostream>
+
 // The sanitizers hold memory of their own.
 #if defined(__has_feature)
 #define BITWITNESS_HAS_FEATURE(name) __has_feature(name)
@@ -14,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
-#include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
