@@ -93,6 +93,7 @@ RotationEvidence rotation_result(const RotationKind& kind, const RotationCounts&
                             .tracks = counts.tracks,
                             .keys = counts.keys,
                             .over_unit = counts.over_unit,
+                            .off_unit = counts.off_unit,
                             .not_finite = counts.not_finite,
                             .largest_deviation = counts.largest_deviation(),
                             .tracks_with_pairs = counts.smallest_dots.total(),

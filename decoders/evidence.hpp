@@ -79,13 +79,15 @@ constexpr bool tells_index_order(std::size_t from, std::size_t to) {
 
 /// Unit length and smoothness of a rotation kind's keys. A key that exceeds unit length counts with its omitted
 /// component as 0, whatever its decoder makes of it. Supported: at least least_keys, norms within unit_tolerance of 1,
-/// all numbers. Kind 7 of Riders Republic stays undecided, for any 15 bits give unit length.
+/// all numbers. A key may exceed unit length and stay within: rounding of its components puts it there. Kind 7 of
+/// Riders Republic stays undecided, for any 15 bits give unit length.
 struct RotationEvidence {
   Game game = Game::sws;
   std::uint8_t kind = 0;
   std::uint64_t tracks = 0;  ///< 0 for .mab, as the two below: their keys are walked group by group
   std::uint64_t keys = 0;
-  std::uint64_t over_unit = 0;          ///< kept components' squares sum to more than 1
+  std::uint64_t over_unit = 0;          ///< kept components' squares sum to more than 1, by rounding or by far
+  std::uint64_t off_unit = 0;           ///< norms farther than unit_tolerance from 1
   std::uint64_t not_finite = 0;         ///< stored infinities and NaNs
   double largest_deviation = 0;         ///< of a norm from 1
   std::uint64_t tracks_with_pairs = 0;  ///< tracks of several keys

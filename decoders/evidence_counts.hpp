@@ -47,6 +47,7 @@ struct RotationCounts {
   std::uint64_t tracks = 0;
   std::uint64_t keys = 0;
   std::uint64_t over_unit = 0;
+  std::uint64_t off_unit = 0;
   std::uint64_t not_finite = 0;
   double least_square = 1;  ///< of a squared norm; from there a norm's deviation follows, for roots keep the order
   double greatest_square = 1;

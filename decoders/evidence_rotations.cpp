@@ -13,6 +13,10 @@ namespace {
 
 using Words = std::array<std::uint32_t, 4>;
 
+// Of a squared norm within unit_tolerance of 1.
+constexpr double least_unit_square = (1 - evidence_rules::unit_tolerance) * (1 - evidence_rules::unit_tolerance);
+constexpr double greatest_unit_square = (1 + evidence_rules::unit_tolerance) * (1 + evidence_rules::unit_tolerance);
+
 // A reading: a key's size, its decode, and which component was omitted.
 
 struct Quat32 {
@@ -164,6 +168,7 @@ void RotationCounts::add_key(const Quaternion& key, std::size_t lane) {
     return;
   }
   over_unit += static_cast<std::uint64_t>(none_left && kept > 1);
+  off_unit += static_cast<std::uint64_t>(square < least_unit_square || square > greatest_unit_square);
   least_square = std::min(least_square, square);
   greatest_square = std::max(greatest_square, square);
 }
@@ -172,6 +177,7 @@ void RotationCounts::merge(const RotationCounts& other) {
   tracks += other.tracks;
   keys += other.keys;
   over_unit += other.over_unit;
+  off_unit += other.off_unit;
   not_finite += other.not_finite;
   least_square = std::min(least_square, other.least_square);
   greatest_square = std::max(greatest_square, other.greatest_square);

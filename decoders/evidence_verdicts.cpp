@@ -87,7 +87,7 @@ std::optional<Quat64Layout> supported_layout(const LayoutEvidence& evidence) {
 Verdict unit_length_verdict(const RotationEvidence& evidence) {
   constexpr unsigned always_unit_kind = 7;
   if (evidence.game == Game::rr && evidence.kind == always_unit_kind) return Verdict::undecided;
-  const bool holds = evidence.not_finite == 0 && evidence.largest_deviation <= rules::unit_tolerance;
+  const bool holds = evidence.not_finite == 0 && evidence.off_unit == 0;
   return verdict_of(evidence.keys, rules::least_keys, holds);
 }
 

@@ -13,19 +13,37 @@ class ClassFinder {
  public:
   ClassFinder(std::span<const std::byte> blob, std::uint32_t class_id) : blob_(blob), class_id_(class_id) {}
 
-  // The first position at or after `from`, which may not fall from call to call.
-  std::size_t at_or_after(std::size_t from) {
-    if (next_ != npos && (!started_ || next_ < from)) {
-      next_ = find_u32(blob_, class_id_, from, blob_.size());
-      started_ = true;
-    }
+  // The first position at or after `from`, which may not fall from call to call; none any more once `go_on`, asked
+  // after every scan_window bytes, has said no.
+  template <typename GoOn>
+  std::size_t at_or_after(std::size_t from, GoOn&& go_on) {
+    if (next_ == npos || (started_ && next_ >= from)) return next_;
+    started_ = true;
+    searched_ = std::max(searched_, from);
+    do {
+      // Windows overlap: an id may begin in one and end in the next.
+      const std::size_t end = std::min(blob_.size() - searched_, scan_window) + searched_;
+      next_ = find_u32(blob_, class_id_, searched_, std::min(blob_.size() - end, id_size - 1) + end);
+      searched_ = next_ == npos ? end : next_;
+      since_asked_ += searched_ - from;
+      from = searched_;
+      if (since_asked_ < scan_window) continue;
+      since_asked_ = 0;
+      if (!go_on()) return next_ = npos;
+    } while (next_ == npos && searched_ < blob_.size());
     return next_;
   }
 
+  [[nodiscard]] std::size_t searched() const { return searched_; }
+
  private:
+  static constexpr std::size_t id_size = sizeof(std::uint32_t);
+
   std::span<const std::byte> blob_;
   std::uint32_t class_id_;
   std::size_t next_ = 0;
+  std::size_t searched_ = 0;     // no id ends before it that has not been given
+  std::size_t since_asked_ = 0;  // bytes
   bool started_ = false;
 };
 
@@ -48,13 +66,14 @@ class Scanner {
 
   ScanSummary run() {
     std::size_t from = 0;  // classes before it have been tried
+    std::size_t asked_at = 0;
     Opening opening = next_opening(0);
-    while (!summary_.stopped) {
+    while (!summary_.stopped && !summary_.given_up) {
       if (opening.class_at != npos && opening.class_at < from) opening = next_opening(from);
-      const std::size_t data_at = track_data_.at_or_after(from);
-      const std::size_t set_at = sets_.at_or_after(from);
+      const std::size_t data_at = next_of(track_data_, from);
+      const std::size_t set_at = next_of(sets_, from);
       const std::size_t first = std::min({opening.class_at, data_at, set_at});
-      if (first == npos) break;
+      if (first == npos || summary_.given_up) break;
       from = first + 1;
       if (first == set_at) {
         ++summary_.class_ids;
@@ -65,14 +84,29 @@ class Scanner {
       } else {
         const Opening current = opening;
         opening = next_opening(from);
+        if (summary_.given_up) break;  // where the next one opens bounds this one
         try_opening(current, opening.class_at);
       }
       from = std::max(from, floor_);
+      if (from - asked_at >= scan_window) {  // objects may have been read without much searching
+        asked_at = from;
+        go_on();
+      }
     }
     return summary_;
   }
 
  private:
+  bool go_on() {
+    const std::size_t searched = (animations_.searched() + track_data_.searched() + sets_.searched()) / 3;
+    if (listener_.keep_going && !summary_.given_up) summary_.given_up = !listener_.keep_going(searched);
+    return !summary_.given_up;
+  }
+
+  std::size_t next_of(ClassFinder& finder, std::size_t from) {
+    return finder.at_or_after(from, [this] { return go_on(); });
+  }
+
   // Looks for the table whose rows end before the managed byte at `managed_at`.
   std::optional<std::size_t> table_before(std::size_t managed_at) {
     constexpr std::size_t front = 7;
@@ -102,11 +136,11 @@ class Scanner {
 
   Opening next_opening(std::size_t from) {
     while (true) {
-      const std::size_t at = animations_.at_or_after(from);
+      const std::size_t at = next_of(animations_, from);
       if (at == npos) return {};
       ++summary_.class_ids;
       const Opening opening = open_at(at);
-      if (opening.sws || opening.rr || summary_.stopped) return opening;
+      if (opening.sws || opening.rr || summary_.stopped || summary_.given_up) return opening;
       from = at + 1;
     }
   }

@@ -52,6 +52,7 @@ std::optional<DecodedKeys<Translation>> translation_keys(Game game, const Track&
 
 DecodedKeys<Quaternion> rotation_keys(const Mab& clip, std::uint32_t track, PresenceOrder order) {
   DecodedKeys<Quaternion> keys;
+  keys.frame_rate = clip.rate;
   for_each_key(clip, order, [&](std::uint32_t of, std::uint32_t frame, std::span<const std::byte> key) {
     if (of != track || frame > std::numeric_limits<std::uint16_t>::max()) return;
     keys.times.push_back(static_cast<std::uint16_t>(frame));
@@ -64,6 +65,13 @@ std::optional<Quaternion> sample_rotation(Game game, const Track& track, double 
   const auto keys = rotation_keys(game, track);
   if (!keys) return std::nullopt;
   return sample(keys->view(), ticks, blend);
+}
+
+std::optional<Quaternion> sample_rotation(const Mab& clip, std::uint32_t track, double seconds, PresenceOrder order,
+                                          RotationBlend blend) {
+  const DecodedKeys<Quaternion> keys = rotation_keys(clip, track, order);
+  if (keys.values.empty()) return std::nullopt;
+  return sample(keys.view(), keys.sample_time(seconds), blend);
 }
 
 std::optional<Translation> sample_translation(Game game, const Track& track, double ticks) {

@@ -79,6 +79,7 @@ std::string CallText::place(const Lane& lane, std::uint64_t address) const {
     }
   }
   const CallLayout& layout = plan.layout;
+  if (lane.has_thread_block() && address < page_size) return fmt::format("fs:[{:#x}] in the thread's block", address);
   if (layout.stack.contains(address)) return "on the stack";
   if (near(layout.stack.address - page_size, page_size)) return "where the stack is exhausted";
   if (near(layout.stack.end(), page_size)) return "above the stack";

@@ -315,6 +315,10 @@ std::uint64_t Emulator::program_counter() const {
   return impl_->is_64_bit ? impl_->read<std::uint64_t>(UC_X86_REG_RIP) : impl_->read<std::uint32_t>(UC_X86_REG_EIP);
 }
 
+bool Emulator::read_memory(std::uint64_t address, std::span<std::byte> out) const {
+  return uc_mem_read(impl_->uc, address, out.data(), out.size()) == UC_ERR_OK;
+}
+
 std::optional<std::array<std::byte, 10>> Emulator::x87(unsigned index) const {
   const unsigned top = impl_->read<std::uint16_t>(UC_X86_REG_FPSW) >> 11 & 7;
   const unsigned physical = (top + index) % 8;

@@ -117,6 +117,9 @@ class Emulator {
   [[nodiscard]] std::array<std::uint32_t, 4> xmm(unsigned reg) const;
   [[nodiscard]] std::uint64_t program_counter() const;
 
+  /// Copies guest memory, whatever access the guest has to it. Returns false when not all of it is mapped.
+  [[nodiscard]] bool read_memory(std::uint64_t address, std::span<std::byte> out) const;
+
   /// One x87 register in the 80-bit format, by its distance from the top of the stack; nothing for an empty one.
   [[nodiscard]] std::optional<std::array<std::byte, 10>> x87(unsigned index) const;
 

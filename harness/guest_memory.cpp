@@ -41,12 +41,35 @@ HostPages::~HostPages() {
 
 HostPages::HostPages(HostPages&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
 
-GuestMemory::GuestMemory(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable)
+GuestMemory::GuestMemory(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable,
+                         bool thread_block)
     : base_(plan.layout.whole.address),
       surroundings_(plan.layout.traps.address - plan.layout.whole.address),
       gap_(plan.layout.gap.size) {
   map_image(emulator, image, plan, image_is_writable);
   map_surroundings(emulator, plan, image_is_writable);
+  if (thread_block && image.find(0) == nullptr) map_thread_block(emulator, plan, image_is_writable);
+}
+
+void GuestMemory::map_thread_block(Emulator& emulator, const CallPlan& plan, bool writable) {
+  // No handler of exceptions, the stack's ends, and the block's own address.
+  const std::array<std::uint32_t, 7> block{0xffffffff,
+                                           static_cast<std::uint32_t>(plan.layout.stack.end()),
+                                           static_cast<std::uint32_t>(plan.layout.stack.address),
+                                           0,
+                                           0,
+                                           0,
+                                           0};
+  const Region region{0, page_size};
+  copies_.emplace_back(region.size);
+  const std::span<std::byte> memory = copies_.back().bytes();
+  std::memcpy(memory.data(), block.data(), sizeof block);
+  emulator.map(region.address, memory, writable, false);
+  if (writable) {
+    writable_.push_back({region, memory.data(), false});
+  } else {
+    held_back_.push_back(region);
+  }
 }
 
 void GuestMemory::map_surroundings(Emulator& emulator, const CallPlan& plan, bool input_is_writable) {

@@ -32,8 +32,9 @@ class GuestMemory {
  public:
   /// Maps everything into the engine. Memory that the guest cannot change is shared with the image. With
   /// `image_is_writable` the image's writable segments get a copy of their own and may be written, and so may the
-  /// input.
-  GuestMemory(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable);
+  /// input. With `thread_block` what 32-bit code finds through its fs register stands at address 0, where the emulator
+  /// looks for it, and may be written as the image's segments.
+  GuestMemory(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable, bool thread_block);
 
   /// Host memory of an address in the surroundings.
   [[nodiscard]] std::byte* host(std::uint64_t address) { return surroundings_.bytes().data() + (address - base_); }
@@ -60,6 +61,7 @@ class GuestMemory {
 
   void map_surroundings(Emulator& emulator, const CallPlan& plan, bool input_is_writable);
   void map_image(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable);
+  void map_thread_block(Emulator& emulator, const CallPlan& plan, bool writable);
   void map_segment(Emulator& emulator, const Segment& segment,
                    std::span<const std::pair<std::uint64_t, std::uint64_t>> slots, unsigned slot_size, bool own_copy);
   const Mapping* find(std::uint64_t address) const;

@@ -45,12 +45,33 @@ struct ImageOptions {
   std::optional<std::uint64_t> base;
 };
 
+/// Bytes that a routine finds at an address when it runs.
+struct MemoryPatch {
+  std::uint64_t address = 0;
+  std::vector<std::byte> bytes;
+};
+
+class Image;
+
+/// What an image is to run beside.
+struct Surroundings {
+  std::vector<Image> libraries;  ///< their exports are bound to imports by library and name
+  bool c_runtime = true;         ///< what no library has of the C library is bound to code of our own
+  std::vector<MemoryPatch> memory;
+};
+
 /// A loaded PE32 or PE32+ executable. Immutable and safe to read from several threads.
 class Image {
  public:
   /// Loads a file. Throws Error, naming the file and the offset or address, when it is not a PE for x86 or x86-64, is
   /// cut short, has overlapping or absurd sections, holds only .NET code, or cannot be moved to the base asked for.
   static Image load(const std::filesystem::path& path, const ImageOptions& options = {});
+
+  /// Returns the image with its surroundings: libraries are mapped where they were loaded, imports of all of them bound
+  /// to exports (forwarded ones followed) and the memory set, after which `imports` lists what is still unbound.
+  /// `notes` say what was bound to what. Memory where nothing lies is mapped, a page at a time, to be read and written.
+  /// Throws Error when libraries overlap, are of another width, or memory reaches beyond a segment.
+  static Image link(Image image, Surroundings surroundings);
 
   Image(Image&&) noexcept;
   Image& operator=(Image&&) noexcept;
@@ -89,6 +110,7 @@ class Image {
 
  private:
   struct Impl;
+  class Linker;
   explicit Image(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -7,6 +7,7 @@
 #include "harness/printable.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct Image::Impl {
   std::string export_damage;
   std::string symbol_damage;
   bool stand_in = false;
+  std::vector<std::unique_ptr<Impl>> libraries;  ///< whose memory `segments` shows as well
+  std::vector<pe::PageMemory> pages;             ///< further memory that `segments` shows
 
   /// The path, fit for a message.
   [[nodiscard]] std::string shown() const { return printable(path, true); }

@@ -155,6 +155,7 @@ std::string verdict_text(const Report& report) {
     case Verdict::vacuous:
       break;
   }
+  if (sum.run == 0 && sum.not_run != 0) return "vacuous: interrupted before anything was compared";
   if (sum.run == 0) return "vacuous: nothing was compared";
   return fmt::format("vacuous: {}, but a run compared nothing", agreed);
 }

@@ -93,7 +93,7 @@ std::string print_literal(std::uint64_t bits, Scalar scalar) {
   }
   const std::uint64_t mask = mask_of(scalar);
   if (!is_signed(scalar) || bits <= mask / 2) return print(bits);
-  return "-" + print((std::uint64_t{0} - bits) & mask);
+  return fmt::format("-{}", print((std::uint64_t{0} - bits) & mask));
 }
 
 [[noreturn]] void refuse(const Signature& signature, std::string_view reason) {

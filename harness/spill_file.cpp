@@ -21,9 +21,12 @@ std::string folder() {
   return named == nullptr || *named == '\0' ? "/tmp" : named;
 }
 
+[[noreturn]] void fail(const char* what, const char* why) {
+  throw Error(fmt::format("temporary file in {}: {}: {}", folder(), what, why));
+}
+
 [[noreturn]] void fail(const char* what) {
-  const int code = errno;
-  throw Error(fmt::format("temporary file in {}: {}: {}", folder(), what, std::strerror(code)));
+  fail(what, std::strerror(errno));
 }
 
 }  // namespace
@@ -48,12 +51,13 @@ SpillFile& SpillFile::operator=(SpillFile&& other) noexcept {
   return *this;
 }
 
-void SpillFile::append(std::span<const std::byte> bytes) {
+void SpillFile::write(std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(size_));
+    const ssize_t written = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail("cannot be written");
-    size_ += static_cast<std::uint64_t>(written);
+    if (written < 0) fail("cannot be written");
+    if (written == 0) fail("cannot be written", "nothing was taken");
+    offset += static_cast<std::uint64_t>(written);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
@@ -62,7 +66,8 @@ void SpillFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   while (!out.empty()) {
     const ssize_t got = ::pread(file_, out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail("cannot be read");
+    if (got < 0) fail("cannot be read");
+    if (got == 0) fail("cannot be read", "it ends before what was asked for");
     offset += static_cast<std::uint64_t>(got);
     out = out.subspan(static_cast<std::size_t>(got));
   }

@@ -92,14 +92,15 @@ const Filler& filler_of(LaneKind kind) {
 }
 
 Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint64_t base,
-           std::span<const std::uint64_t> refused, const MachineOptions& options)
+           std::span<const std::uint64_t> refused, bool thread_block, const MachineOptions& options)
     : image_(image),
       kind_(kind),
+      thread_block_(thread_block),
       options_(options),
       plan_(plan_call(routine.signature, image.format() == ImageFormat::pe32_plus, base, image.imports().size(),
                       filler_of(kind))),
       emulator_(plan_.is_64_bit, *this),
-      memory_(emulator_, image, plan_, watches_everything()),
+      memory_(emulator_, image, plan_, watches_everything(), thread_block),
       handover_{handover_port, handover_token},
       stub_(make_stub(plan_, routine.address, handover_)),
       refused_(refused.begin(), refused.end()) {

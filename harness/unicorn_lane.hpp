@@ -67,11 +67,19 @@ constexpr unsigned x87_depth(std::uint16_t fpsw) {
 /// What stands in places that the signature leaves open.
 const Filler& filler_of(LaneKind kind);
 
+/// Finds an address range for the surroundings: apart from everything mapped, within reach of a 32-bit displacement of
+/// the image, and below the addresses that filler registers hold. Throws Error when there is none.
+std::uint64_t find_base(const Image& image, std::uint64_t size);
+
+/// Tells whether a routine, or what it calls, names memory through fs, as the frames of exception handlers do.
+bool uses_thread_block(const Image& image, std::uint64_t address);
+
 class Lane final : private EmulatorEvents {
  public:
-  /// `refused` are addresses of instructions that must not be executed. `base` is where the surroundings go.
+  /// `refused` are addresses of instructions that must not be executed. `base` is where the surroundings go,
+  /// `thread_block` what GuestMemory takes.
   Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint64_t base,
-       std::span<const std::uint64_t> refused, const MachineOptions& options);
+       std::span<const std::uint64_t> refused, bool thread_block, const MachineOptions& options);
   ~Lane() override { emulator_.close(); }  // before the memory it has mapped goes
 
   struct Suspect {
@@ -102,6 +110,7 @@ class Lane final : private EmulatorEvents {
 
   [[nodiscard]] const CallPlan& plan() const { return plan_; }
   [[nodiscard]] LaneKind kind() const { return kind_; }
+  [[nodiscard]] bool has_thread_block() const { return thread_block_; }
   [[nodiscard]] std::uint64_t budget() const { return options_.budget; }
   /// Tells whether its memory cannot be restored any more, so that another lane must take its place.
   [[nodiscard]] bool is_spent() const { return memory_.code_was_written(); }
@@ -151,6 +160,7 @@ class Lane final : private EmulatorEvents {
 
   const Image& image_;
   LaneKind kind_;
+  bool thread_block_;
   MachineOptions options_;
   CallPlan plan_;
   Emulator emulator_;

@@ -1,4 +1,5 @@
 #include "harness/call_text.hpp"
+#include "harness/disassembly.hpp"
 #include "harness/error.hpp"
 #include "harness/machine.hpp"
 #include "harness/unicorn_lane.hpp"
@@ -23,18 +24,36 @@ std::chrono::nanoseconds stall_limit(std::uint64_t budget) {
   return std::chrono::nanoseconds(std::clamp(budget, floor, ceiling));
 }
 
-/// Finds an address range for the surroundings: apart from the image, within reach of a 32-bit displacement of it, and
-/// below the addresses that filler registers hold.
+}  // namespace
+
 std::uint64_t find_base(const Image& image, std::uint64_t size) {
   constexpr std::uint64_t step = 0x0100'0000;
   constexpr std::uint64_t limit_32_bit = 0xb000'0000;
-  const std::uint64_t image_end = image.base() + image.size();
-  if (image.format() == ImageFormat::pe32_plus) return (image_end + 2 * step) & ~(step - 1);
+  const auto is_free = [&](std::uint64_t base) {
+    return std::ranges::none_of(image.segments(), [&](const Segment& segment) {
+      return segment.address < base + size + step && base < segment.address + segment.bytes.size() + step;
+    });
+  };
+  if (image.format() == ImageFormat::pe32_plus) {
+    std::uint64_t base = (image.base() + image.size() + 2 * step) & ~(step - 1);
+    while (!is_free(base)) base += step;
+    return base;
+  }
   for (std::uint64_t base = 0x2000'0000; base + size <= limit_32_bit; base += step) {
-    if (base + size + step <= image.base() || base >= image_end + step) return base;
+    if (is_free(base)) return base;
   }
   throw Error(fmt::format("{}: the image leaves no room for a caller below {:#x}", image.path(), limit_32_bit));
 }
+
+bool uses_thread_block(const Image& image, std::uint64_t address) {
+  constexpr std::size_t most_instructions = 2048;
+  const Listing listing = disassemble_routine(image, address, most_instructions, true);
+  return std::ranges::any_of(listing.instructions, [](const Instruction& instruction) {
+    return instruction.text.find("fs:[") != std::string::npos;
+  });
+}
+
+namespace {
 
 /// Has a watchdog watch a lane for as long as it lives.
 class WatchedLane final : public Watched {
@@ -66,6 +85,7 @@ class UnicornMachine final : public Machine {
     base_ = find_base(image, 2 * surroundings_);
     packed_size_ = sizes.packed_size;
     word_count_ = sizes.word_count;
+    thread_block_ = !is_64_bit && uses_thread_block(image, routine_.address);
     batch_ = make_lane(LaneKind::batch);
   }
 
@@ -110,7 +130,7 @@ class UnicornMachine final : public Machine {
   std::unique_ptr<Lane> make_lane(LaneKind kind) {
     // Elsewhere than in a batch, so that a routine whose result depends on addresses is told.
     const std::uint64_t base = kind == LaneKind::alone ? base_ + surroundings_ : base_;
-    return std::make_unique<Lane>(image_, routine_, kind, base, refused_, options_);
+    return std::make_unique<Lane>(image_, routine_, kind, base, refused_, thread_block_, options_);
   }
 
   std::size_t begin(Batch& out, std::span<const std::byte> packed) const {
@@ -185,6 +205,7 @@ class UnicornMachine final : public Machine {
   CallText text_;
   std::vector<std::uint64_t> refused_;
   std::uint64_t base_ = 0;
+  bool thread_block_ = false;
   std::uint64_t surroundings_ = 0;  // bytes of one lane's
   std::size_t packed_size_ = 0;
   std::size_t word_count_ = 0;

@@ -27,6 +27,17 @@ void close_up(std::byte* to, const std::uint64_t* from, std::size_t rows, std::s
 
 ValueRows::ValueRows(std::size_t packed_size) : packed_size_(packed_size), stride_((packed_size + 7) / 8) {}
 
+ValueRows ValueRows::sized(std::size_t packed_size, std::uint64_t rows) {
+  ValueRows made(packed_size);
+  made.allocate(rows);
+  made.size_ = static_cast<std::size_t>(rows);
+  return made;
+}
+
+void ValueRows::shrink() {
+  if (size_ < capacity_) allocate(size_);
+}
+
 void ValueRows::resize_memory(std::size_t bytes) {
   void* const memory = std::realloc(words_.get(), std::max<std::size_t>(bytes, 1));
   if (memory == nullptr) throw std::bad_alloc();
@@ -38,7 +49,10 @@ void ValueRows::reserve(std::uint64_t rows) {
   if (rows > max_listed) {
     throw Error(fmt::format("the sources list {} values; at most {} are held in memory", rows, max_listed));
   }
-  if (rows <= capacity_) return;
+  if (rows > capacity_) allocate(rows);
+}
+
+void ValueRows::allocate(std::uint64_t rows) {
   resize_memory(static_cast<std::size_t>(rows) * stride_ * sizeof(std::uint64_t));
   capacity_ = static_cast<std::size_t>(rows);
 }

@@ -21,6 +21,10 @@ class ValueRows {
   /// Makes an empty list for values of that many bytes.
   explicit ValueRows(std::size_t packed_size);
 
+  /// Makes a list of so many uninitialised rows, also of more than max_listed: for what is merged, and has its bound
+  /// elsewhere.
+  static ValueRows sized(std::size_t packed_size, std::uint64_t rows);
+
   [[nodiscard]] std::size_t packed_size() const { return packed_size_; }  ///< bytes
   [[nodiscard]] std::size_t stride() const { return stride_; }            ///< words of one row
   [[nodiscard]] std::size_t size() const { return size_; }                ///< rows
@@ -39,11 +43,15 @@ class ValueRows {
   /// Keeps the first rows only.
   void truncate(std::size_t rows) { size_ = rows; }
 
+  /// Gives memory beyond the rows there are back.
+  void shrink();
+
   /// Empties the list and returns a half-open range of its rows as packed bytes, one value after the other.
   std::unique_ptr<std::byte[], FreeMemory> release_packed(std::size_t begin, std::size_t end);
 
  private:
   void resize_memory(std::size_t bytes);
+  void allocate(std::uint64_t rows);
 
   std::size_t packed_size_;
   std::size_t stride_;

@@ -38,7 +38,7 @@ using CorpusReader = std::function<std::vector<std::string>(DistinctValues& valu
 struct ValueOptions {
   Shard shard;
   CorpusReader corpus;                           ///< reads `corpus:`; without it that source is refused
-  std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes that collecting a corpus may take; the rest goes to files
+  std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes for collecting a corpus, as MemoryBudget bounds them
 };
 
 /// Distinct packed values, sorted as little-endian integers. Immutable; `read` may be called from several threads.

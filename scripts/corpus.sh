@@ -21,5 +21,6 @@ for argument in "$@"; do
 done
 
 if [ $install = yes ]; then install_packages "${build_packages[@]}"; fi
+configure_options=(-DBITWITNESS_TESTS=OFF)
 build release bitwitness_corpus
 step "done: build/release/corpus holds the files, build/release/corpus.json what is in them"

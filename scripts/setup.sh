@@ -1,17 +1,18 @@
 # What run.sh and test.sh share: installing packages, configuring, building. Sourced, not run.
 # shellcheck shell=bash disable=SC2034  # the package lists are used by the scripts that source this
 
-# Debian 12 names of what the program needs, and Catch2, which configuring asks for.
+# Debian 12 names of what the program needs.
 build_packages=(
   cmake ninja-build g++ pkg-config nasm
   libunicorn-dev libcapstone-dev liblief-dev libssl-dev
-  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev catch2
+  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev
 )
 
 # What the tests need besides: executables and a compiler that nobody here wrote, and other readers of PE and XML.
 test_packages=(
-  binutils libxml2-utils
+  catch2 binutils libxml2-utils
   gcc-mingw-w64-i686-win32-runtime gcc-mingw-w64-x86-64-win32-runtime
+  g++-mingw-w64-i686-win32 g++-mingw-w64-x86-64-win32
 )
 
 step() { printf '== %s\n' "$*"; }
@@ -50,13 +51,15 @@ install_packages() {
     >/dev/null || fail "apt-get could not install: ${missing[*]}"
 }
 
-# build PRESET [TARGET…]: configures build/PRESET and builds the targets in it (all of them when none is named).
+# build PRESET [TARGET…]: configures build/PRESET, with what configure_options says, and builds the targets in it (all of
+# them when none is named).
+configure_options=()
 build() {
   local preset=$1 log=build/$1-configure.log
   shift
   step "configure: preset $preset in build/$preset"
   mkdir -p build
-  if ! cmake --preset "$preset" >"$log" 2>&1; then
+  if ! cmake --preset "$preset" "${configure_options[@]}" >"$log" 2>&1; then
     cat "$log" >&2
     fail "configuring build/$preset failed"
   fi

@@ -7,12 +7,18 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <signal.h>
+#include <spawn.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 // `census` and `corpus:` on a small made corpus, whose contents its maker has counted.
 
@@ -61,6 +67,7 @@ void check_counts(const json& found, const json& expected) {
     CHECK(found[key] == expected[key]);
   }
   CHECK(found["kinds"] == expected["kinds"]);
+  CHECK(found["distinct_by_kind"] == expected["distinct_by_kind"]);
   CHECK(found["refused"] == 0);
   CHECK(found["refusals"].empty());
   CHECK(found["unreachable"].empty());
@@ -98,13 +105,121 @@ TEST_CASE("census counts what the writer put in", "[census]") {
   std::set<std::pair<std::string, int>> kinds;
   for (const json& kind : found["kinds"]) kinds.emplace(kind["game"], kind["kind"]);
   CHECK(kinds.size() == bitwitness::decoders::track_kinds().size());
+  REQUIRE(found["distinct_by_kind"].size() == kinds.size());
+  std::uint64_t by_form = 0;
+  std::uint64_t by_kind = 0;
+  for (const json& kind : found["kinds"]) by_form += kind["distinct"].get<std::uint64_t>();
+  for (const json& kind : found["distinct_by_kind"]) by_kind += kind["distinct"].get<std::uint64_t>();
+  CHECK(by_kind < by_form);  // forms share values
+}
+
+TEST_CASE("the text of a census has a kind's distinct values of all forms on the kind's first row", "[census]") {
+  const Result result = run(corpus().folder, Words{"census"} + objects());
+  REQUIRE(result.status == 0);
+  for (const json& kind : corpus().manifest["distinct_by_kind"]) {
+    const std::regex row(R"(  )" + kind["game"].get<std::string>() + " +" + std::to_string(kind["kind"].get<int>()) +
+                         R"(  \w+ +\d+ +\d+ +\d+ +)" + std::to_string(kind["distinct"].get<std::uint64_t>()) +
+                         R"(  \w+\n)");
+    const auto begin = std::sregex_iterator(result.out.begin(), result.out.end(), row);
+    INFO(kind.dump());
+    CHECK(std::distance(begin, std::sregex_iterator()) == 1);
+  }
+}
+
+TEST_CASE("files that are made say so, wherever they are counted or run on", "[census]") {
+  const std::string warning = "MADE from a seed, not a game's files";
+  const Folder folder;
+  CHECK(census_of(objects())["made"] == true);
+  const Result text = run(folder, {"census", corpus().path()});
+  CHECK(text.out.substr(0, text.out.find('\n')).ends_with(" pairs  " + warning));
+  const Result verified =
+      run(folder, {"verify", "--routine", "packed_quat48", "--values", "corpus:" + corpus().path("sws")});
+  CHECK(verified.status == 0);
+  CHECK(verified.out.find("note: corpus: " + warning + "\n") != std::string::npos);
+  const Result values = run(folder, {"census", "--values-out", "-", "--kind", "mab:0", corpus().path("mab")});
+  CHECK(values.status == 0);
+  CHECK(values.out.find(" distinct values of kind mab:0\n# " + warning + "\n") != std::string::npos);
+
+  fs::create_directories(folder.path / "in");
+  fs::copy_file(corpus().path("sws/0000.anim"), folder.path / "in/0");
+  CHECK(census_of({folder.file("in")})["made"] == false);
+  CHECK(run(folder, {"census", folder.file("in")}).out.find(warning) == std::string::npos);
+  // Known by what it says; a file that goes on for long is none.
+  write(folder.path / "in/any name", "bitwitness made corpus: by hand\n");
+  const json made = census_of({folder.file("in")});
+  CHECK(made["made"] == true);
+  CHECK(made["files"] == 1);
+  write(folder.path / "in/any name", "bitwitness made corpus: " + std::string(4096 - 24, '.'));
+  const json large = census_of({folder.file("in")}, 1);
+  CHECK(large["made"] == false);
+  CHECK(large["refused"] == 1);
+}
+
+TEST_CASE("a scan that finds nothing refuses the file as without it", "[census]") {
+  const Folder folder;
+  fs::create_directories(folder.path / "in");
+  const Bytes good = bytes_of(corpus().path("mab/0000.mab"));
+  write_bytes(folder.path / "in/short.mab", std::span(good).first(good.size() / 2));
+  write(folder.path / "in/text", "not an animation\n");
+  const json exact = census_of({folder.file("in")}, 1);
+  const json scanned = census_of({folder.file("in"), "--scan"}, 1);
+  CHECK(exact["refused"] == 2);
+  CHECK(scanned["refusals"] == exact["refusals"]);
+}
+
+TEST_CASE("an interrupted census reports what it read and exits 1", "[census]") {
+  const Folder folder;
+  fs::create_directories(folder.path / "in");
+  const std::string clip = corpus().path("sws/0000.anim");
+  for (int i = 0; i < 4000; ++i) fs::create_hard_link(clip, folder.path / "in" / std::to_string(i));
+  const std::string out = folder.file("census.json");
+  const std::string values = folder.file("values");
+  Words words{BITWITNESS_PROGRAM, "census", folder.file("in"), "--jobs", "1",      "--evidence",
+              "--json",           out,      "--values-out",    values,   "--kind", "sws:4"};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  // It returns when the program has replaced this one, with the signal handlers of the test.
+  pid_t child = 0;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  REQUIRE(posix_spawn(&child, BITWITNESS_PROGRAM, &actions, nullptr, arguments.data(), environ) == 0);
+  posix_spawn_file_actions_destroy(&actions);
+  // It listens once SIGINT, bit 1, is among the signals that it catches.
+  const auto listens = [child] {
+    std::ifstream status("/proc/" + std::to_string(child) + "/status");
+    for (std::string word; status >> word;) {
+      if (word == "SigCgt:" && status >> word) return (std::stoull(word, nullptr, 16) & 2) != 0;
+    }
+    return false;
+  };
+  bool listened = false;
+  for (int i = 0; i < 2000 && !listened; ++i) {
+    listened = listens();
+    usleep(1000);
+  }
+  REQUIRE(kill(child, SIGINT) == 0);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(listened);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 1);
+  const json found = json::parse(contents(out));
+  CHECK(found["not_read"] > 0);
+  CHECK(found["files"].get<int>() + found["not_read"].get<int>() == 4000);
+  CHECK(found["clips"] == found["files"]);
+  const std::string text = contents(values);
+  CHECK(text.substr(0, text.find('\n'))
+            .ends_with(" distinct values of kind sws:4; PARTIAL: " + std::to_string(found["not_read"].get<int>()) +
+                       " not read"));
 }
 
 TEST_CASE("a census does not depend on threads, memory or the order of paths", "[census]") {
   const json one = census_of(objects() + Words{"--evidence", "--jobs", "1"});
   Words turned = objects();
   std::reverse(turned.begin(), turned.end());
-  CHECK(census_of(turned + Words{"--evidence", "--jobs", "3", "--memory", "16"}) == one);
+  CHECK(census_of(turned + Words{"--evidence", "--jobs", "3", "--values-memory", "16"}) == one);
 }
 
 TEST_CASE("blobs are read with --scan and refused without", "[census]") {
@@ -169,7 +284,10 @@ TEST_CASE("options of census that make no sense exit 2", "[census]") {
   check_refused(run(folder, {"census", in, "--kind", "4"}), "--values-out");
   check_refused(run(folder, {"census", in, "--values-out", folder.file("v"), "--kind", "8"}), "sws:8");
   check_refused(run(folder, {"census", in, "--values-out", folder.file("v"), "--kind", "sws:12"}), "sws:12");
-  check_refused(run(folder, {"census", in, "--memory", "1"}), "--memory 1");
+  check_refused(run(folder, {"census", in, "--values-out", folder.file("v"), "--kind", "foo:4"}), "--kind foo:4: ");
+  check_refused(run(folder, {"census", in, "--values-out", folder.file("v"), "--kind", "auto:4"}), "--kind auto:4: ");
+  CHECK_FALSE(fs::exists(folder.path / "v"));
+  check_refused(run(folder, {"census", in, "--values-memory", "1"}), "--values-memory 1");
   check_refused(run(folder, {"census", in, "--jobs", "0"}), "--jobs 0");
   const std::string clip = (fs::path(in) / "0000.mab").string();
   REQUIRE(fs::exists(clip));
@@ -201,6 +319,26 @@ TEST_CASE("--values-out writes the distinct values of a kind, as file: reads the
   CHECK(one["digest"] == other["digest"]);
 }
 
+TEST_CASE("values of a census that is not whole say so, and none of a kind exits 3", "[census]") {
+  const Folder folder;
+  fs::create_directories(folder.path / "in");
+  fs::copy_file(corpus().path("sws/0000.anim"), folder.path / "in/good");
+  const auto values_of = [&](const std::string& kind) {
+    return run(folder, {"census", folder.file("in"), "--values-out", folder.file("values"), "--kind", kind});
+  };
+  CHECK(values_of("sws:4").status == 0);
+  CHECK(contents(folder.path / "values").find("PARTIAL") == std::string::npos);
+  const Result none = values_of("mab:0");
+  CHECK(none.status == 3);
+  CHECK(none.err == "bitwitness: --kind mab:0: not one value of it in 1 files\n");
+  CHECK(contents(folder.path / "values") == "# 0 distinct values of kind mab:0\n");
+  write(folder.path / "in/bad", "none");
+  fs::create_symlink(folder.file("nowhere"), folder.path / "in/broken");
+  CHECK(values_of("sws:4").status == 2);
+  const std::string text = contents(folder.path / "values");
+  CHECK(text.substr(0, text.find('\n')).ends_with(" distinct values of kind sws:4; PARTIAL: 1 refused, 1 not reached"));
+}
+
 TEST_CASE("verify takes a corpus together with other sources, in parts, and says what it read", "[census]") {
   const Folder folder;
   const Words sources = {"--values", "corpus:" + corpus().path("sws"), "special"};
@@ -210,7 +348,7 @@ TEST_CASE("verify takes a corpus together with other sources, in parts, and says
     return json::parse(result.out)["runs"][0]["counts"]["agreed"].get<std::uint64_t>();
   };
   const std::uint64_t whole = agreed({});
-  CHECK(agreed({"--memory", "16", "--jobs", "3"}) == whole);
+  CHECK(agreed({"--values-memory", "16", "--jobs", "3"}) == whole);
   CHECK(agreed({"--shard", "1/3"}) + agreed({"--shard", "2/3"}) + agreed({"--shard", "3/3"}) == whole);
 
   fs::create_directories(folder.path / "in");
@@ -245,7 +383,15 @@ TEST_CASE("two consecutive keys make a value of the two-key form", "[census]") {
 TEST_CASE("a corpus that holds nothing for a routine is told", "[census]") {
   const Folder folder;
   const Result none = run(folder, verify_one + Words{"--values", "corpus:" + corpus().path("mab")});
-  CHECK(none.status == 3);
+  check_refused(none, "corpus:" + corpus().path("mab") + ": not one value for packed_quat48: files ");
+  CHECK(none.err.find(", refusals 0\n") != std::string::npos);
+  // Other sources do not hide it.
+  check_refused(run(folder, verify_one + Words{"--values", "corpus:" + corpus().path("mab"), "special"}),
+                "not one value for packed_quat48");
+  fs::create_directories(folder.path / "bad");
+  write(folder.path / "bad/0", "none");
+  const Result bad = run(folder, verify_one + Words{"--values", "corpus:" + folder.file("bad"), "special"});
+  check_refused(bad, "files 1, clips 0, refusals 1, the first: 0 at 0x0: format: ");
   check_refused(run(folder, {"verify", "--values", "corpus:" + folder.file("missing")}), "missing: cannot read");
   check_refused(run(folder, {"verify", "--values", "corpus:"}), "corpus: needs a path");
   fs::create_directories(folder.path / "empty");
@@ -259,7 +405,8 @@ TEST_CASE("a scanned corpus gives what its objects give", "[census]") {
     CHECK(result.status == 0);
     return json::parse(result.out)["runs"][0]["digest"];
   };
-  CHECK(run(folder, verify_one + Words{"--values", "corpus:" + corpus().path("blobs")}).status == 3);
+  check_refused(run(folder, verify_one + Words{"--values", "corpus:" + corpus().path("blobs")}),
+                "refusals 3, the first: ");
   write(folder.path / "blob", "some bytes before" + contents(corpus().path("sws/0000.anim")) + "and behind");
   CHECK(digest({"--values", "corpus:" + folder.file("blob"), "--scan"}) ==
         digest({"--values", "corpus:" + corpus().path("sws/0000.anim")}));

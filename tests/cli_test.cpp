@@ -88,9 +88,16 @@ TEST_CASE("input that cannot be used exits 2 with one line that names it", "[cli
       {verify_words({"--signature", "cdecl(in u8[6"}), "cdecl(in u8[6"},
       {verify_words({"--signature", cdecl_text, "--signature", cdecl_text}), "--signature"},
       {verify_words({"--signature", one_key, "--signature", one_key}), "packed_quat48"},
-      {verify_words({"--signature", "packed_quat48=auto"}), "packed_quat48"},
       {verify_words({"--signature", "win64(in u8[6], out f32[4])"}), "win64"},
-      {verify_words({"--at", at, "--decoder", "half"}), "--signature"},
+      {verify_words({"--at", at, "--decoder", "half"}), "inferred signature cdecl(in u8[6], out f32[4])"},
+      {verify_words({"--at", "0x1060bc7", "--decoder", "half"}), "--signature"},
+      {{"probe", "--image", x87, "--at", "zz"}, "zz"},
+      {{"probe", "--image", x87, "--at", "0x10"}, "0x10"},
+      {{"probe", "--image", x87, "--at", at, "--routine", "packed_quat48"}, "--at"},
+      {{"probe", "--image", x87, "--routine", "nosuch"}, "nosuch"},
+      {{"probe", "--image", x87, "--target", "nosuch"}, "nosuch"},
+      {{"probe", "--image", x87, "--at", at, "--fpcw", "027f", "007f"}, "--fpcw"},
+      {{"probe", "--image", x87, "--json", x87}, "overwrite"},
       {verify_words({"--at", at, "--signature", cdecl_text}), "--decoder"},
       {verify_words({"--at", at, "--signature", one_key, "--decoder", "packed_quat48"}), "packed_quat48="},
       {verify_words({"--at", at, "--target", "sws"}), "--at"},
@@ -307,22 +314,61 @@ TEST_CASE("output that cannot be written exits 2", "[cli]") {
   CHECK(full.err.starts_with("bitwitness: --json /dev/full"));
 }
 
-TEST_CASE("an executable whose target leaves signatures open needs them given", "[cli]") {
+TEST_CASE("signatures that a target leaves open are inferred", "[cli]") {
   const Folder folder;
   const std::string game = unmarked_stand_in(folder);
   const Words command = Words{"verify", "--image", game} + four_values;
+  const std::string inferred = "Signature inferred by executing the routine: cdecl(in u8[6], out f32[4])";
   const Result open = run(folder, command + one_routine);
-  check_refused(open, "packed_quat48");
-  check_refused(open, "--signature");
+  CHECK(open.status == 0);
+  CHECK(open.out.find(inferred) != std::string::npos);
+  CHECK(open.out.find("STAND-IN") == std::string::npos);
+  const Result asked = run(folder, command + one_routine + Words{"--signature", "auto"});
+  CHECK(asked.out == open.out);
   const Result given = run(folder, command + one_routine + Words{"--signature", one_key});
   CHECK(given.status == 0);
-  CHECK(given.out.find("STAND-IN") == std::string::npos);
-  const Result same = run(folder, command + one_routine + Words{"--signature", "cdecl(in u8[6], out f32[4])"});
-  CHECK(same.out == given.out);
-  check_refused(run(folder, {"verify", "--image", game, "--signature", one_key}), "packed_quat48_pair");
-  CHECK(
-      run(folder, {"verify", "--image", game, "--signature", one_key, "--signature", two_keys, "--values", "random:50"})
-          .status == 0);
+  CHECK(given.out.find(inferred) == std::string::npos);
+  const Result both = run(folder, {"verify", "--image", game, "--signature", one_key, "--values", "random:50"});
+  CHECK(both.status == 0);
+  CHECK(both.out.find("inferred by executing the routine: stdcall(in u8[6], in u8[6], out f32[4], out f32[4])") !=
+        std::string::npos);
+  CHECK(run(folder, {"verify", "--image", sse2, "--values", "random:50"}).status == 0);
+  CHECK(run(folder, {"verify", "--image", game, "--at", "0x103f1d0", "--decoder", "packed_quat48", "--values", "random:50"})
+            .status == 0);
+}
+
+TEST_CASE("what cannot be inferred has to be given", "[cli]") {
+  const Folder folder;
+  const std::string image = (fixtures / "conventions32.dll").string();
+  const auto verify_at = [&](const std::string& name, const std::string& decoder) {
+    return run(folder, {"verify", "--image", image, "--at", "export:" + name, "--decoder", decoder});
+  };
+  check_refused(verify_at("constant_u32", "packed_quat32"), "leaves open which: likely cdecl(in u8[4], value u32, out u32)");
+  check_refused(verify_at("loops_forever", "half"), "tells no signature: it has executed 50000 instructions");
+  check_refused(run(folder, {"verify", "--image", (fixtures / "broken_x87_no_w.exe").string()}),
+                "inferred signature cdecl(in u8[6], out f32[3])");
+}
+
+TEST_CASE("probe tells the signature, what supports it and what to run next", "[cli]") {
+  const Folder folder;
+  const Result both = run(folder, {"probe", "--image", sse2, "--json", folder.file("probe.json")});
+  CHECK(both.status == 0);
+  CHECK(both.out.find("STAND-IN") != std::string::npos);
+  CHECK(both.out.find("\n  certain: thiscall(in u8[6], out f32[4])\n") != std::string::npos);
+  CHECK(both.out.find("\n  certain: fastcall(in u8[12], out f32[8])\n") != std::string::npos);
+  CHECK(both.out.find("\n  words 0 to 3 depend on bits 0-46\n") != std::string::npos);
+  CHECK(both.out.find("--at '0x103F1D0' --signature 'thiscall(in u8[6], out f32[4])' --decoder packed_quat48\n") !=
+        std::string::npos);
+  const auto document = nlohmann::json::parse(contents(folder.path / "probe.json"));
+  CHECK(document["schema"] == "bitwitness-probe/1");
+  REQUIRE(document["routines"].size() == 2);
+  CHECK(document["routines"][0]["candidates"][0]["confidence"] == "certain");
+  CHECK(document["routines"][0]["dependencies"][3] == "0-46");
+  const std::string image = (fixtures / "conventions32.dll").string();
+  CHECK(run(folder, {"probe", "--image", image, "--at", "export:constant_u32"}).status == 1);
+  const Result none = run(folder, {"probe", "--image", image, "--at", "export:calls_sleep"});
+  CHECK(none.status == 3);
+  CHECK(none.out.find("  seen: it calls the import KERNEL32.dll!Sleep\n") != std::string::npos);
 }
 
 TEST_CASE("a required anchor that does not hold stops, an expected one is a note", "[cli]") {

@@ -116,6 +116,7 @@ void Counter::add_mab(const Mab& clip, std::span<const std::byte> bytes) {
 json Counter::as_manifest() const {
   json kinds = json::array();
   std::map<std::string, std::set<std::string>> by_decoder;
+  std::map<std::pair<Game, std::uint8_t>, std::set<std::string>> by_kind;
   std::uint64_t tracks = 0;
   std::uint64_t keys = 0;
   for (const auto& [key, row] : rows_) {
@@ -129,14 +130,22 @@ json Counter::as_manifest() const {
     tracks += row.tracks;
     keys += row.keys;
     by_decoder[std::string(find_track_kind(game, kind)->decoder)].insert(row.values.begin(), row.values.end());
+    by_kind[{game, kind}].insert(row.values.begin(), row.values.end());
+  }
+  json distinct_by_kind = json::array();
+  for (const auto& [key, values] : by_kind) {
+    distinct_by_kind.push_back({{"game", name(key.first)}, {"kind", key.second}, {"distinct", values.size()}});
   }
   json decoders = json::array();
   for (const auto& [decoder, values] : by_decoder) {
     decoders.push_back({{"decoder", decoder}, {"distinct", values.size()}});
   }
-  return {{"files", files_},  {"bytes", bytes_},     {"clips", clips_},         {"distinct_clips", distinct_.size()},
-          {"tracks", tracks}, {"keys", keys},        {"anim_sets", anim_sets_}, {"anim_pairs", anim_pairs_},
-          {"kinds", kinds},   {"decoders", decoders}};
+  return {{"files", files_},         {"bytes", bytes_},
+          {"clips", clips_},         {"distinct_clips", distinct_.size()},
+          {"tracks", tracks},        {"keys", keys},
+          {"anim_sets", anim_sets_}, {"anim_pairs", anim_pairs_},
+          {"kinds", kinds},          {"distinct_by_kind", distinct_by_kind},
+          {"decoders", decoders}};
 }
 
 }  // namespace bitwitness::tests

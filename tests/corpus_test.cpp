@@ -51,10 +51,11 @@ struct Folder {
   Folder& operator=(const Folder&) = delete;
 };
 
+/// The files of a folder without the markers, which are no part of what is counted.
 Files files_of(const fs::path& folder) {
   Files files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
+    if (!entry.is_regular_file() || entry.path().filename() == corpus::marker_name) continue;
     std::ifstream file(entry.path(), std::ios::binary);
     files[fs::relative(entry.path(), folder).generic_string()] = {std::istreambuf_iterator<char>(file), {}};
   }
@@ -283,6 +284,19 @@ TEST_CASE("equal seeds give equal bytes, from the program too and on every machi
   CHECK(files_of(folder.path).at("manifest.json") == other.manifest);
   CHECK(std::system((command + "2>" + (folder.path / "err").string()).c_str()) != 0);
   CHECK_THAT(files_of(folder.path).at("err"), contains_text("is not empty"));
+}
+
+TEST_CASE("each folder has a file that says what the others are") {
+  const Folder folder;
+  (void)corpus::make_corpus(folder.path, {.seed = 7, .clips = corpus::fewest_clips});
+  for (const char* const name : {"", "sws", "rr", "mab", "blobs"}) {
+    std::ifstream file(folder.path / name / corpus::marker_name, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    INFO(name << ": " << text);
+    CHECK(text.starts_with(corpus::marker_opening));
+    CHECK_THAT(text, contains_text("--seed 7 --clips 12\n"));
+    CHECK(text.size() < 4096);
+  }
 }
 
 TEST_CASE("a corpus has at least as many clips as it has shapes") {

@@ -23,9 +23,9 @@ EvidenceResult figures() {
   index.telling = index.changes[0][1];
   index.same = index.changes[2][2];
   index.supported = IndexOrder::word_0_low;
-  result.rotations.push_back({Game::rr, 4, 7, 1307, 1, 2, 0.25, 6, 0.9985, Verdict::refuted});
-  result.rotations.push_back({Game::rr, 5, 0, 0, 0, 0, 0, 0, 0, Verdict::undecided});
-  result.rotations.push_back({Game::mab, 0, 0, 90, 0, 0, 0, 0, 0, Verdict::undecided});
+  result.rotations.push_back({Game::rr, 4, 7, 1307, 20, 1, 2, 0.25, 6, 0.9985, Verdict::refuted});
+  result.rotations.push_back({Game::rr, 5, 0, 0, 0, 0, 0, 0, 0, 0, Verdict::undecided});
+  result.rotations.push_back({Game::mab, 0, 0, 90, 19, 0, 0, 0, 0, 0, Verdict::undecided});
   result.layouts[0] = {Game::sws, 5000, 40, {0, 170, 165}, {0.9975, 0.125, 0.25}, Quat64Layout::ring};
   result.split = {60, {16, 1024, 1500}, TranslationSplit::x11_y11_z10};
   result.bits.push_back({"sws kind 5 bits 28-29", true, 5000, 0, Verdict::supported});
@@ -73,8 +73,10 @@ TEST_CASE("each question is answered in one line with its numbers") {
   CHECK(answers ==
         std::vector<std::string>{
             "supported: rr kind 4 low bit of the index: word 0 low (300 telling pairs, 97.0% against 4.0% within 0.9)",
-            "refuted: rr kind 4 decodes to unit quaternions (3 of 1307 keys over or no numbers, deviation 2.50e-01)",
-            "undecided: mab decodes to unit quaternions (0 of 90 keys over or no numbers, deviation 0.00e+00)",
+            "refuted: rr kind 4 decodes to unit quaternions (3 of 1307 keys off by more than 1e-06 or no numbers, "
+            "deviation 2.50e-01)",
+            "undecided: mab decodes to unit quaternions (0 of 90 keys off by more than 1e-06 or no numbers, deviation "
+            "0.00e+00)",
             "supported: sws kind 5 layout: ring (5000 keys, 40 tracks; ring: 0 over, 0.9975; low to high: 170 over, "
             "0.1250; high to low: 165 over, 0.2500)",
             "supported: sws kind 8 split: 11/11/10 (60 tracks, median largest step; 11/11/10: 16; 10/11/11: 1024; "
@@ -90,7 +92,8 @@ TEST_CASE("each question is answered in one line with its numbers") {
             "undecided: mab later keys in rising time (8 groups rise, 0 fall)"});
   CHECK_THAT(text, contains_text("  0 to 1              300    80.0%     2.0%    97.0%     4.0%\n"));
   CHECK_THAT(text, contains_text("  0 to 2                0        -        -        -        -\n"));
-  CHECK_THAT(text, contains_text("  rr kind 4          1307        1        2   2.50e-01         6  0.9985\n"));
+  CHECK_THAT(text,
+             contains_text("  rr kind 4          1307       20        1        2   2.50e-01         6  0.9985\n"));
 }
 
 TEST_CASE("the JSON holds every count, and null for what is undecided") {
@@ -108,6 +111,8 @@ TEST_CASE("the JSON holds every count, and null for what is undecided") {
   CHECK(index["changes"][1]["to"] == 1);
   CHECK(index["changes"][1]["pairs"] == 300);
   REQUIRE(json.at("rotations").size() == 2);
+  CHECK(json["rotations"][0]["over_unit"] == 20);
+  CHECK(json["rotations"][0]["off_unit"] == 1);
   CHECK(json["rotations"][0]["not_finite"] == 2);
   CHECK(json["rotations"][0]["largest_deviation"] == 0.25);
   CHECK(json["rotations"][0]["verdict"] == "refuted");

@@ -65,6 +65,7 @@ TEST_CASE("clips made by the seed's readings support them") {
       CHECK(row.tracks == many_tracks);
       CHECK(row.keys == many_tracks * many_keys);
       CHECK(row.over_unit == 0);
+      CHECK(row.off_unit == 0);
       CHECK(row.not_finite == 0);
       CHECK(row.largest_deviation < 1e-6);
       CHECK(row.tracks_with_pairs == many_tracks);
@@ -189,23 +190,48 @@ TEST_CASE("keys beyond unit length are counted, not the ones that reach it") {
   const RotationEvidence& kind_4 = row_of(result, Game::sws, 4);
   CHECK(kind_4.keys == 200);
   CHECK(kind_4.over_unit == 200);
+  CHECK(kind_4.off_unit == 200);
   CHECK(std::abs(kind_4.largest_deviation - (std::sqrt(1.5) - 1)) < 1e-6);
   CHECK(kind_4.verdict == Verdict::refuted);
   const RotationEvidence& kind_6 = row_of(result, Game::sws, 6);
   CHECK(kind_6.keys == 4);
   CHECK(kind_6.over_unit == 2);
+  CHECK(kind_6.off_unit == 2);
   CHECK(kind_6.not_finite == 1);
   CHECK(kind_6.largest_deviation == 4.0);
   CHECK(kind_6.verdict == Verdict::refuted);
 
-  RotationEvidence row{.keys = 200, .largest_deviation = 1e-6};
+  RotationEvidence row{.keys = 200, .over_unit = 19};
   CHECK(evidence_parts::unit_length_verdict(row) == Verdict::supported);
   row.not_finite = 1;
   CHECK(evidence_parts::unit_length_verdict(row) == Verdict::refuted);
   row = {.keys = 199};
   CHECK(evidence_parts::unit_length_verdict(row) == Verdict::undecided);
-  row.largest_deviation = 1.1e-6;
+  row.off_unit = 1;
   CHECK(evidence_parts::unit_length_verdict(row) == Verdict::refuted);
+}
+
+TEST_CASE("a key that rounding puts past unit length is not off by more than the tolerance") {
+  const auto row_with = [](float x) {
+    Store store;
+    Bytes values;
+    for (int key = 0; key < 250; ++key) {
+      for (const float value : {key == 0 ? x : 0.6F, 0.0F, 0.0F})
+        append(values, std::bit_cast<std::uint32_t>(value), 4);
+    }
+    Evidence evidence;
+    add_sws(evidence, sws_head(250), {track_of(store, 6, 12, values)});
+    return row_of(evidence.result(), Game::sws, 6);
+  };
+  const RotationEvidence rounded = row_with(1.0000005F);
+  CHECK(rounded.over_unit == 1);
+  CHECK(rounded.off_unit == 0);
+  CHECK(rounded.largest_deviation > 4e-7);
+  CHECK(rounded.verdict == Verdict::supported);
+  const RotationEvidence off = row_with(1.0000015F);
+  CHECK(off.over_unit == 1);
+  CHECK(off.off_unit == 1);
+  CHECK(off.verdict == Verdict::refuted);
 }
 
 TEST_CASE("bits that should be zero are counted key by key") {

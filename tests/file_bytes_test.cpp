@@ -77,6 +77,10 @@ TEST_CASE("what is no file is refused by name and does not wait", "[files]") {
   CHECK(error_of(folder.path()) == folder.path() + ": cannot read: not a regular file");
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK(error_of(folder / "pipe") == folder / "pipe" + ": cannot read: not a regular file");
+  std::string reason;
+  CHECK_FALSE(FileBytes::open(reason, folder / "missing"));
+  CHECK(reason == "No such file or directory");
+  CHECK(describe({"a", reason}) == "a: cannot read: No such file or directory");
 }
 
 TEST_CASE("folders are listed with all below them, sorted, each file once", "[files]") {
@@ -86,6 +90,30 @@ TEST_CASE("folders are listed with all below them, sorted, each file once", "[fi
   CHECK(found.files == expected);
   CHECK(found.unreachable.empty());
   CHECK(list({folder / "a"}).files == std::vector<std::string>{expected[0], expected[1]});
+}
+
+TEST_CASE("a file reached under several spellings is listed once", "[files]") {
+  const Folder folder;
+  folder.file("a/1");
+  folder.file("b/1");
+  const FileList found = list({folder / "a/1", folder / "a/./1", folder / "b/../a//1", folder / "./a", folder / "b"});
+  CHECK(found.files == std::vector<std::string>{folder / "./a/1", folder / "b/1"});
+  const fs::path here = fs::current_path();
+  fs::current_path(folder.path());
+  const FileList relative = list({"a/1", "./a", folder / "a/1"});
+  fs::current_path(here);
+  CHECK(relative.files.size() == 1);
+}
+
+TEST_CASE("behind a link two dots lead elsewhere than they are spelled", "[files]") {
+  const Folder folder;
+  folder.file("a/1", "of a");
+  folder.file("b/1", "of b");
+  folder.file("b/c/2");
+  fs::create_directory_symlink(folder / "b/c", folder / "a/link");
+  const std::vector<std::string> both{folder / "a/1", folder / "a/link/../1"};
+  CHECK(list(both).files == both);
+  CHECK(text_of(FileBytes::open(both[1])) == "of b");
 }
 
 TEST_CASE("links to folders end a walk, links to files do not", "[files]") {

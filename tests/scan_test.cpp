@@ -188,6 +188,69 @@ TEST_CASE("class ids that open nothing are no objects") {
   CHECK(large < 8 * small * 4 + 0.05);
 }
 
+TEST_CASE("a scan asks every few megabytes whether to go on") {
+  Random random(seed);
+  const SwsSample first = make_sws(random);
+  const SwsSample last = make_sws(random);
+  Bytes blob = first.bytes;
+  blob.resize(blob.size() + 5 * scan_window);
+  append(blob, last.bytes);
+  std::vector<std::size_t> searched;
+  std::uint64_t found = 0;
+  ScanListener listener;
+  listener.found = [&](const FoundObject&) { ++found; };
+  listener.keep_going = [&](std::size_t bytes) {
+    searched.push_back(bytes);
+    return true;
+  };
+  CHECK(scan(blob, listener).objects == 2);
+  CHECK(searched.size() >= 15);  // three class ids
+  CHECK(searched.size() <= 21);
+  CHECK(std::ranges::is_sorted(searched));
+  CHECK(searched.front() < 2 * scan_window);
+  CHECK(searched.back() > 4 * scan_window);
+  CHECK(searched.back() <= blob.size());
+
+  for (std::size_t most = 0; most < 3; ++most) {
+    found = 0;
+    std::size_t asked = 0;
+    listener.keep_going = [&](std::size_t) { return asked++ < most; };
+    const ScanSummary summary = scan(blob, listener);
+    CHECK(summary.given_up);
+    CHECK_FALSE(summary.stopped);
+    CHECK(asked == most + 1);
+    CHECK(summary.objects == found);
+    CHECK(found < 2);
+  }
+}
+
+TEST_CASE("a class id across the windows of a scan is found") {
+  Random random(seed);
+  const Bytes set_bytes = make_anim_set(random, 3);
+  const std::size_t id_at = 5;
+  for (std::size_t before = 0; before < 6; ++before) {
+    Bytes blob(scan_window - id_at - before);
+    const Place wanted{1, blob.size(), set_bytes.size()};
+    append(blob, set_bytes);
+    CHECK(scan_all(blob).places == std::vector<Place>{wanted});
+  }
+}
+
+TEST_CASE("many objects are asked after as well, though little lies between them") {
+  Random random(seed);
+  const Bytes one = make_anim_set(random, 400);
+  Bytes blob;
+  while (blob.size() < 3 * scan_window) append(blob, one);
+  std::size_t found = 0;
+  ScanListener listener;
+  listener.found = [&](const FoundObject&) { ++found; };
+  listener.keep_going = [&](std::size_t) { return found == 0; };
+  const ScanSummary summary = scan(blob, listener);
+  CHECK(summary.given_up);
+  CHECK(summary.objects > 0);
+  CHECK(summary.objects < blob.size() / one.size());
+}
+
 // Every opening leads, over a buffer, to one shared track whose last time does not rise: each proof looks at all its
 // times. Without a bound on the work this takes openings × times.
 TEST_CASE("a blob made to be looked at again and again stops the scan") {

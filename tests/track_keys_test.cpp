@@ -55,6 +55,7 @@ TEST_CASE("a rotation track gives its keys at its times, and what lies between")
     const auto keys = rotation_keys(game, track);
     REQUIRE(keys);
     CHECK(keys->times == std::vector<std::uint16_t>{0, 300});
+    CHECK(sample(keys->view(), keys->sample_time(2.5)) == *sample_rotation(game, track, 150));
     std::array<std::uint32_t, 4> words{};
     find_decoder("packed_quat48")->decode(values, words);
     CHECK(std::bit_cast<std::array<std::uint32_t, 4>>(keys->values[0]) == words);
@@ -103,6 +104,67 @@ TEST_CASE("every kind of every game is a rotation, a translation or neither") {
   CHECK(rotations == std::set<std::string>{"rr3", "rr4", "rr5", "rr7", "rr8", "sws4", "sws5", "sws6"});
   CHECK(translations == std::set<std::string>{"rr9", "sws8", "sws9"});
   CHECK_FALSE(rotation_keys(Game::sws, track_of(12, TimeForm::u8_ticks, {}, {}, 1)));
+}
+
+TEST_CASE("every kind that a reader accepts has a row, and every row's values have the width that is read") {
+  std::size_t accepted = 0;
+  const auto check = [&](Game game, unsigned kind, unsigned width) {
+    INFO(name(game) << " kind " << kind);
+    const TrackKind* const row = find_track_kind(game, kind);
+    CHECK((row != nullptr) == (width != 0));
+    if (row == nullptr) return;
+    const Decoder* const decoder = find_decoder(row->decoder);
+    REQUIRE(decoder != nullptr);
+    CHECK(decoder->packed_size == width);
+    ++accepted;
+  };
+  for (unsigned kind = 0; kind < 256; ++kind) {
+    check(Game::sws, kind, sws_kind(kind).width);
+    check(Game::rr, kind, rr_kind_width(kind));
+    check(Game::mab, kind, kind == 0 ? Mab::key_size : 0);
+  }
+  CHECK(accepted == track_kinds().size());
+}
+
+TEST_CASE("a .mab is sampled in seconds at its own rate") {
+  Bytes first_keys;
+  append(first_keys, dunia_quat48::encode(start));
+  Bytes later_keys;
+  append(later_keys, dunia_quat48::encode(quarter));
+  const Bytes presence = bytes_of({0x04});  // the group's fourth frame, lowest bit first
+  const MabGroup group{.first_keys = first_keys, .presence = presence, .padding = presence, .later_keys = later_keys};
+  Mab made;
+  made.version = 0x4C;
+  made.clip_base = MabOptions{}.clip_base;
+  made.track_count = 1;
+  made.last_frame = 4;
+  made.rate = 24.0F;
+  made.duration = 0.2F;
+  const Bytes before(made.clip_base + mab_duration_4c + 4 + 4 * made.section_offsets.size());
+  made.before = before;
+  made.has_rotations = true;
+  made.section_offsets[Mab::rotation_section] = static_cast<std::int32_t>(before.size() - made.clip_base);
+  Bytes bytes;
+  write_mab(bytes, made, {&group, 1});
+  const auto clip = read_mab(bytes);
+  REQUIRE(clip);
+
+  const DecodedKeys<Quaternion> keys = rotation_keys(*clip, 0);
+  CHECK(keys.times == std::vector<std::uint16_t>{0, 3});
+  CHECK(keys.frame_rate == 24.0);
+  CHECK(sample_rotation(*clip, 0, 0.0) == keys.values[0]);
+  CHECK(sample_rotation(*clip, 0, 3.0 / 24.0) == keys.values[1]);
+  CHECK(sample_rotation(*clip, 0, 100.0) == keys.values[1]);
+  CHECK_FALSE(sample_rotation(*clip, 1, 0.0));
+  const std::optional<Quaternion> half = sample_rotation(*clip, 0, 1.5 / 24.0);
+  REQUIRE(half);
+  const auto between = [](const Quaternion& a, const Quaternion& b) {
+    return std::abs(double{a[0]} * b[0] + double{a[1]} * b[1] + double{a[2]} * b[2] + double{a[3]} * b[3]);
+  };
+  CHECK(std::abs(between(*half, keys.values[0]) - between(*half, keys.values[1])) < 1e-6);
+  CHECK(between(*half, keys.values[0]) < 0.9999);
+  // The other order of presence bits puts the same key on another frame.
+  CHECK(rotation_keys(*clip, 0, PresenceOrder::high_bit_first).times == std::vector<std::uint16_t>{0, 5});
 }
 
 TEST_CASE("a .mab track's keys come at their frames") {

@@ -73,12 +73,7 @@ class Shared {
     Census census = std::move(total_);
     census.read = std::move(read);
     census.distinct_clips = clips.count();
-    for (std::size_t row = 0; row < rows_.size(); ++row) {
-      if (rows_[row].tracks == 0) continue;
-      KindCount count = rows_[row];
-      if (values_[row]) count.distinct = std::exchange(values_[row], nullptr)->finish().count;
-      census.kinds.push_back(count);
-    }
+    for (std::size_t first = 0; first < rows_.size(); first += forms) take_kind(census, first);
     if (wanted_) {
       census.packed_size = wanted_->packed_size();
       census.values = wanted_->finish();
@@ -119,6 +114,25 @@ class Shared {
   static constexpr std::size_t row_count = games * kinds_a_game * forms;
 
  private:
+  /// Takes the rows of one kind, which begin at `first`.
+  void take_kind(Census& census, std::size_t first) {
+    std::vector<PackedValues> of_forms;
+    std::size_t packed_size = 0;
+    for (std::size_t row = first; row < first + forms; ++row) {
+      if (rows_[row].tracks == 0) continue;
+      KindCount count = rows_[row];
+      if (values_[row]) {
+        const std::unique_ptr<DistinctValues> values = std::move(values_[row]);
+        packed_size = values->packed_size();
+        count.distinct = of_forms.emplace_back(values->finish()).count;
+      }
+      census.kinds.push_back(count);
+    }
+    if (of_forms.empty()) return;
+    const KindCount& last = census.kinds.back();
+    census.distinct_by_kind.push_back({last.game, last.kind, count_distinct(of_forms, packed_size)});
+  }
+
   const CensusOptions& options_;
   MemoryBudget budget_;
   std::mutex mutex_;  // of what follows
@@ -263,7 +277,10 @@ KindChoice parse_kind(std::string_view text) {
   KindChoice choice;
   std::string_view number = text;
   if (const std::size_t colon = text.find(':'); colon != text.npos) {
-    choice.game = parse_format(text.substr(0, colon));
+    for (const Game game : {Game::sws, Game::rr, Game::mab}) {
+      if (text.substr(0, colon) == decoders::name(game)) choice.game = game;
+    }
+    if (!choice.game) throw Error(fmt::format("--kind {}: the games are sws, rr and mab, as in sws:4", text));
     number = text.substr(colon + 1);
   }
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), choice.kind);

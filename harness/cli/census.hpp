@@ -29,6 +29,13 @@ struct KindCount {
   std::uint64_t distinct = 0;  ///< packed values
 };
 
+/// Distinct packed values of one kind, in whatever form of times: fewer than its forms' together where they share some.
+struct KindTotal {
+  decoders::Game game = decoders::Game::sws;
+  unsigned kind = 0;
+  std::uint64_t distinct = 0;
+};
+
 /// A kind that --kind names; the game is left open by a number alone.
 struct KindChoice {
   std::optional<decoders::Game> game;
@@ -52,7 +59,8 @@ struct Census {
   std::uint64_t keys = 0;
   std::uint64_t anim_sets = 0;
   std::uint64_t anim_pairs = 0;
-  std::vector<KindCount> kinds;  ///< by game, kind and form
+  std::vector<KindCount> kinds;             ///< by game, kind and form
+  std::vector<KindTotal> distinct_by_kind;  ///< by game and kind
   std::uint64_t refused = 0;
   std::vector<FileRefusal> refusals;                 ///< the first ones, by file and offset
   std::optional<decoders::EvidenceResult> evidence;  ///< of the distinct clips
@@ -60,8 +68,8 @@ struct Census {
   PackedValues values;                               ///< of the kind wanted, distinct and sorted
 };
 
-/// Reads "4" or "sws:4". Throws Error when no game has such a kind, and when games have it with values of different
-/// meaning.
+/// Reads "4" or "sws:4". Throws Error that names --kind when it is neither, when no game has such a kind, and when
+/// games have it with values of different meaning.
 KindChoice parse_kind(std::string_view text);
 
 /// Reads files and counts what is in them. The result does not depend on the number of threads.

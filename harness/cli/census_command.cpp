@@ -47,11 +47,24 @@ CensusOptions options_of(const Arguments& arguments) {
   return options;
 }
 
+/// What a file of values must say of a census that is not whole; nothing where it is.
+std::string partial_text(const Census& census) {
+  std::string text;
+  const auto add = [&](std::uint64_t count, std::string_view what) {
+    if (count != 0) text += fmt::format("{} {} {}", text.empty() ? "; PARTIAL:" : ",", count, what);
+  };
+  add(census.refused, "refused");
+  add(census.read.unreachable.size(), "not reached");
+  add(census.read.not_read, "not read");
+  return text;
+}
+
 void write_values(const std::string& path, const std::string& kind, const Census& census) {
   constexpr std::size_t at_a_time = 4096;
   constexpr std::string_view digits = "0123456789abcdef";
   write_pieces("--values-out", path, [&](const TextSink& sink) {
-    sink(fmt::format("# {} distinct values of kind {}\n", census.values.count, kind));
+    sink(fmt::format("# {} distinct values of kind {}{}\n", census.values.count, kind, partial_text(census)));
+    if (census.read.made) sink(fmt::format("# {}\n", made_warning));
     std::string text;
     for (std::uint64_t value = 0; value < census.values.count; ++value) {
       const std::byte* const bytes = census.values.bytes.get() + static_cast<std::size_t>(value) * census.packed_size;
@@ -67,10 +80,11 @@ void write_values(const std::string& path, const std::string& kind, const Census
   });
 }
 
-ExitCode exit_code_of(const Census& census) {
+ExitCode exit_code_of(const Census& census, bool values_wanted) {
   if (!census.read.unreachable.empty()) return exit_refused;
   if (census.refused != 0 || census.read.not_read != 0) return exit_differed;
-  return census.clips + census.anim_sets == 0 ? exit_nothing_checked : exit_agreed;
+  const bool nothing = census.clips + census.anim_sets == 0 || (values_wanted && census.values.count == 0);
+  return nothing ? exit_nothing_checked : exit_agreed;
 }
 
 int run(const Arguments& arguments) {
@@ -82,7 +96,7 @@ int run(const Arguments& arguments) {
   for (const UnreachablePath& path : list.unreachable) {
     // What was named is an error of the call; what turns up below a folder is reported with the rest.
     if (std::ranges::find(arguments.paths, path.path) == arguments.paths.end()) continue;
-    throw Error(fmt::format("{}: cannot read: {}", path.path, path.reason));
+    throw Error(describe(path));
   }
   check_outputs(outputs, arguments.paths);
 
@@ -105,9 +119,12 @@ int run(const Arguments& arguments) {
   }
   if (!census.read.unreachable.empty()) {
     complain(fmt::format("{} paths could not be read; the first: {}", census.read.unreachable.size(),
-                         census.read.unreachable.front().path));
+                         describe(census.read.unreachable.front())));
   }
-  return exit_code_of(census);
+  if (arguments.kind && census.values.count == 0) {
+    complain(fmt::format("--kind {}: not one value of it in {} files", *arguments.kind, census.read.files));
+  }
+  return exit_code_of(census, arguments.kind.has_value());
 }
 
 }  // namespace
@@ -118,14 +135,17 @@ Command add_census_command(CLI::App& program) {
   parser->add_option("paths", arguments->paths, "files, and folders with files")->required()->type_name("PATH");
   parser->add_option("--format", arguments->format, "auto, sws, rr or mab (default: auto, by a file's first bytes)")
       ->type_name("FORMAT");
-  parser->add_flag("--scan", arguments->scan, "search files that are not exactly one object for objects");
+  parser->add_flag(
+      "--scan", arguments->scan,
+      "search files that are not exactly one object for objects; bodies of Riders Republic without a class "
+      "id before them are missed where they have events or arrays");
   parser->add_flag("--evidence", arguments->evidence, "test on the files how keys are to be read");
   parser->add_option("--json", arguments->json, "write the census as JSON; - is standard output")->type_name("FILE");
   parser->add_option("--values-out", arguments->values_out, "write the distinct packed values of one kind")
       ->type_name("FILE");
   parser->add_option("--kind", arguments->kind, "that kind: a number, or GAME:NUMBER as in sws:4")->type_name("K");
   parser->add_option("--jobs", arguments->jobs, "threads (default: one per processor)")->type_name("N");
-  parser->add_option("--memory", arguments->memory, "collect values in so much memory, the rest in files (1024)")
+  parser->add_option("--values-memory", arguments->memory, "collect values in so much memory, the rest in files (1024)")
       ->type_name("MIB");
   parser->add_option("--limit", arguments->limit, "refusals to list (default: 1000)")->type_name("N");
   return {parser, [arguments] { return run(*arguments); }};

@@ -14,6 +14,10 @@ struct Command {
 Command add_verify_command(CLI::App& program);
 Command add_decode_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
+Command add_locate_command(CLI::App& program);
 Command add_census_command(CLI::App& program);
+Command add_recognize_command(CLI::App& program);
+Command add_trace_command(CLI::App& program);
+Command add_probe_command(CLI::App& program);
 
 }  // namespace bitwitness::cli

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -61,12 +62,16 @@ FileRefusal refusal_of(std::size_t file, const Refusal& refusal) {
           fmt::format("{}; found {:#x}", decoders::reason(refusal.rule), refusal.found)};
 }
 
+/// Takes how many bytes of a file are searched, and tells whether to go on.
+using KeepGoing = std::function<bool(std::size_t searched)>;
+
 /// One thread's part of reading.
 class Reader {
  public:
   Reader(const CorpusOptions& options, CorpusVisitor& visitor) : options_(options), visitor_(visitor) {}
 
-  void read(std::size_t file, std::span<const std::byte> bytes) {
+  /// Returns false when it was not to go on to the file's end.
+  bool read(std::size_t file, std::span<const std::byte> bytes, const KeepGoing& keep_going) {
     const std::optional<FileFormat> format = format_of(bytes, options_.format);
     std::optional<FileRefusal> refusal;
     if (!format) {
@@ -74,15 +79,25 @@ class Reader {
     } else {
       refusal = read_as(*format, file, bytes);
     }
-    if (!refusal) return;
-    if (options_.scan) {
-      scan(file, bytes);
-    } else {
+    if (!refusal) return true;
+    if (!options_.scan) {
       visitor_.refuse(*std::move(refusal));
+      return true;
     }
+    // No scan looks for .mab: what was refused as such is found by nothing else.
+    const bool lost = format == FileFormat::mab;
+    if (lost) visitor_.refuse(*refusal);
+    const Scanned scanned = scan(file, bytes, keep_going);
+    if (!lost && !scanned.told && !scanned.given_up) visitor_.refuse(*std::move(refusal));
+    return !scanned.given_up;
   }
 
  private:
+  struct Scanned {
+    bool told = false;  ///< the visitor was given something
+    bool given_up = false;
+  };
+
   std::optional<FileRefusal> read_as(FileFormat format, std::size_t file, std::span<const std::byte> bytes) {
     switch (format) {
       case FileFormat::sws_animation:
@@ -94,7 +109,44 @@ class Reader {
       case FileFormat::mab:
         break;
     }
-    return keep(file, bytes, decoders::read_mab(bytes));
+    return read_mab_chain(file, bytes);
+  }
+
+  /// Returns the first clip's refusal; one of a clip chained to it goes to the visitor.
+  std::optional<FileRefusal> read_mab_chain(std::size_t file, std::span<const std::byte> bytes) {
+    decoders::MabOptions options;
+    decoders::WorkBudget budget = decoders::WorkBudget::of(bytes.size());
+    std::size_t begin = 0;
+    while (true) {
+      const decoders::Reading<decoders::Mab> clip = decoders::read_mab(bytes, options);
+      if (!clip) {
+        FileRefusal refusal = refusal_of(file, clip.refusal());
+        if (begin == 0) return refusal;
+        visitor_.refuse(std::move(refusal));
+        return std::nullopt;
+      }
+      const std::optional<std::size_t> next = decoders::following_clip(*clip);
+      const std::span<const std::byte> own = bytes.subspan(begin, next ? end_of(*clip) - begin : std::dynamic_extent);
+      // Bytes may be made so that each of many clips has the same ones.
+      if (!budget.spend(own.size())) {
+        visitor_.refuse(refusal_of(file, {begin, decoders::Rule::work, own.size()}));
+        return std::nullopt;
+      }
+      visitor_.visit(*clip, own);
+      if (!next) return std::nullopt;
+      begin = *next;
+      options.clip_base = *next;
+    }
+  }
+
+  /// The furthest place that a clip's table names, or the end of its rotations: of a clip in a chain, where the next
+  /// begins, unless sections lie in another order than public readers tell.
+  static std::size_t end_of(const decoders::Mab& clip) {
+    std::size_t end = clip.section_at + clip.section.size();
+    for (const std::int32_t offset : clip.section_offsets) {
+      end = std::max(end, clip.clip_base + static_cast<std::size_t>(offset));
+    }
+    return end;
   }
 
   template <typename Object>
@@ -105,22 +157,32 @@ class Reader {
     return std::nullopt;
   }
 
-  void scan(std::size_t file, std::span<const std::byte> bytes) {
+  Scanned scan(std::size_t file, std::span<const std::byte> bytes, const KeepGoing& keep_going) {
+    Scanned scanned;
     const auto wanted = [&](const auto& object) {
       constexpr bool rr = std::is_same_v<std::decay_t<decltype(object)>, decoders::RrAnimation>;
       return !options_.format || *options_.format == (rr ? Game::rr : Game::sws);
     };
-    const decoders::ScanListener listener{[&](const decoders::FoundObject& found) {
-                                            std::visit(
-                                                [&](const auto& object) {
-                                                  if (wanted(object))
-                                                    visitor_.visit(object, bytes.subspan(found.offset, found.size));
-                                                },
-                                                found.object);
-                                          },
-                                          [&](const Refusal& refusal) { visitor_.refuse(refusal_of(file, refusal)); }};
+    const auto refuse = [&](const Refusal& refusal) {
+      scanned.told = true;
+      visitor_.refuse(refusal_of(file, refusal));
+    };
+    decoders::ScanListener listener;
+    listener.found = [&](const decoders::FoundObject& found) {
+      std::visit(
+          [&](const auto& object) {
+            if (!wanted(object)) return;
+            scanned.told = true;
+            visitor_.visit(object, bytes.subspan(found.offset, found.size));
+          },
+          found.object);
+    };
+    listener.refused = refuse;
+    listener.keep_going = keep_going;
     const decoders::ScanSummary summary = decoders::scan(bytes, listener);
-    if (summary.stopped) visitor_.refuse(refusal_of(file, *summary.stopped));
+    if (summary.stopped) refuse(*summary.stopped);
+    scanned.given_up = summary.given_up;
+    return scanned;
   }
 
   const CorpusOptions& options_;
@@ -142,7 +204,8 @@ class CorpusReading {
     }
     if (failure_) std::rethrow_exception(failure_);
     for (auto& [file, unreachable] : unreachable_) summary_.unreachable.push_back(std::move(unreachable));
-    summary_.not_read = files_.size() - summary_.files - summary_.unreachable.size();
+    summary_.not_read = files_.size() - summary_.files - summary_.unreachable.size() - markers_;
+    summary_.made = markers_ != 0;
     return std::move(summary_);
   }
 
@@ -163,46 +226,77 @@ class CorpusReading {
     while (!options_.stop.stop_requested()) {
       const std::size_t file = next_.fetch_add(1);
       if (file >= files_.size()) break;
-      std::optional<FileBytes> bytes = open(file);
-      if (!bytes) continue;
-      reader.read(file, bytes->bytes());
-      note_read(bytes->bytes().size());
+      const std::optional<FileBytes> opened = open(file);
+      if (!opened) continue;
+      const std::span<const std::byte> bytes = opened->bytes();
+      if (is_made_marker(bytes)) {
+        ++markers_;
+        continue;
+      }
+      std::size_t told = 0;
+      const bool whole = reader.read(file, bytes, [&](std::size_t searched) {
+        note_searched(searched - std::exchange(told, searched));
+        return !options_.stop.stop_requested();
+      });
+      note_done(bytes.size(), told, whole);
     }
     visitor->finish();
   }
 
   std::optional<FileBytes> open(std::size_t file) {
-    try {
-      return FileBytes::open(files_[file]);
-    } catch (const Error& error) {
+    std::string reason;
+    std::optional<FileBytes> opened = FileBytes::open(reason, files_[file]);
+    if (!opened) {
       const std::scoped_lock lock(mutex_);
-      unreachable_.emplace(file, UnreachablePath{files_[file], error.what()});
-      return std::nullopt;
+      unreachable_.emplace(file, UnreachablePath{files_[file], std::move(reason)});
     }
+    return opened;
   }
 
-  void note_read(std::size_t bytes) {
+  void note_searched(std::size_t bytes) {
     const std::scoped_lock lock(mutex_);
+    searched_ += bytes;
+    show_progress();
+  }
+
+  void note_done(std::size_t bytes, std::size_t searched, bool whole) {
+    const std::scoped_lock lock(mutex_);
+    searched_ -= searched;
+    if (!whole) return;
     ++summary_.files;
     summary_.bytes += bytes;
+    show_progress();
+  }
+
+  // Under the lock.
+  void show_progress() {
     const auto now = std::chrono::steady_clock::now();
     if (!options_.progress || now - last_progress_ < progress_interval) return;
     last_progress_ = now;
-    options_.progress({summary_.files, files_.size(), summary_.bytes});
+    options_.progress({summary_.files, files_.size(), summary_.bytes + searched_});
   }
 
   std::span<const std::string> files_;
   const CorpusOptions& options_;
   const std::function<std::unique_ptr<CorpusVisitor>()>& make_visitor_;
   std::atomic<std::size_t> next_ = 0;
+  std::atomic<std::size_t> markers_ = 0;
   std::mutex mutex_;  // of what follows
   CorpusSummary summary_;
+  std::uint64_t searched_ = 0;  // of files that are being scanned
   std::map<std::size_t, UnreachablePath> unreachable_;
   std::exception_ptr failure_;
   std::chrono::steady_clock::time_point last_progress_{};
 };
 
 }  // namespace
+
+bool is_made_marker(std::span<const std::byte> bytes) {
+  constexpr std::string_view opening = "bitwitness made corpus: ";
+  constexpr std::size_t too_large = 4096;
+  if (bytes.size() < opening.size() || bytes.size() >= too_large) return false;
+  return std::memcmp(bytes.data(), opening.data(), opening.size()) == 0;
+}
 
 std::string progress_text(const CorpusProgress& progress) {
   constexpr double megabyte = 1e6;

@@ -47,7 +47,8 @@ Wanted wanted_by(std::string_view decoder) {
 
 struct Counts {
   std::uint64_t clips = 0;
-  std::uint64_t keys = 0;  ///< of the kinds wanted
+  std::uint64_t keys = 0;    ///< of the kinds wanted
+  std::uint64_t values = 0;  ///< that these give, repeated ones counted
   std::uint64_t refused = 0;
   std::optional<FileRefusal> first_refusal;
 };
@@ -83,6 +84,7 @@ class ValuesVisitor final : public CorpusVisitor {
     Counts& all = shared_.counts;
     all.clips += counts_.clips;
     all.keys += counts_.keys;
+    all.values += counts_.values;
     all.refused += counts_.refused;
     if (!counts_.first_refusal) return;
     if (!all.first_refusal || counts_.first_refusal->file < all.first_refusal->file) {
@@ -95,6 +97,7 @@ class ValuesVisitor final : public CorpusVisitor {
     for (const decoders::Track& track : tracks) {
       if (!shared_.wanted.has(game, track.kind)) continue;
       counts_.keys += track.key_count;
+      counts_.values += shared_.wanted.step == 0 ? track.key_count : track.key_count - 1;
       if (is_new) feeder_.add(track.values, shared_.wanted.step);
     }
   }
@@ -102,6 +105,7 @@ class ValuesVisitor final : public CorpusVisitor {
   void add(const decoders::Mab& clip, bool is_new) {
     if (!shared_.wanted.has(Game::mab, 0)) return;
     counts_.keys += clip.key_count;
+    counts_.values += clip.key_count;
     if (!is_new) return;
     for (std::size_t index = 0; index < clip.group_count(); ++index) {
       const decoders::MabGroup group = clip.group(index);
@@ -122,29 +126,35 @@ std::string shown(const std::string& file, const std::string& corpus) {
   return (relative.empty() || relative == "." ? path.filename() : relative).string();
 }
 
+std::string refusals_text(const Counts& counts, const FileList& list, const std::string& corpus) {
+  std::string text = fmt::format("refusals {}", counts.refused);
+  if (!counts.first_refusal) return text;
+  const FileRefusal& first = *counts.first_refusal;
+  return text + fmt::format(", the first: {} at {:#x}: {}: {}", shown(list.files[first.file], corpus), first.offset,
+                            first.rule, first.reason);
+}
+
 }  // namespace
 
 std::vector<std::string> add_corpus_values(DistinctValues& values, const std::string& path, std::string_view decoder,
                                            const CorpusOptions& options) {
   const Wanted wanted = wanted_by(decoder);
   const FileList list = list_files(std::span(&path, 1));
-  if (!list.unreachable.empty()) {
-    const UnreachablePath& first = list.unreachable.front();
-    throw Error(fmt::format("{}: cannot read: {}", first.path, first.reason));
-  }
+  if (!list.unreachable.empty()) throw Error(describe(list.unreachable.front()));
   if (list.files.empty()) throw Error(fmt::format("{}: there is no file in it", path));
   Shared shared{values, wanted, {}, {}, {}};
   const CorpusSummary read = read_corpus(list.files, options, [&] { return std::make_unique<ValuesVisitor>(shared); });
-  if (!read.unreachable.empty()) throw Error(read.unreachable.front().reason);
+  if (!read.unreachable.empty()) throw Error(describe(read.unreachable.front()));
   const Counts& counts = shared.counts;
+  if (counts.values == 0 && read.not_read == 0) {
+    throw Error(fmt::format("corpus:{}: not one value for {}: files {}, clips {}, {}", path, decoder, read.files,
+                            counts.clips, refusals_text(counts, list, path)));
+  }
   std::vector<std::string> notes{fmt::format("corpus: files {}, clips {}, distinct clips {}, keys of this kind {}",
                                              read.files, counts.clips, shared.clips.count(), counts.keys)};
+  if (read.made) notes.insert(notes.begin(), fmt::format("corpus: {}", made_warning));
   if (read.not_read != 0) notes.push_back(fmt::format("corpus: files not read {}", read.not_read));
-  if (counts.refused != 0) {
-    const FileRefusal& first = *counts.first_refusal;
-    notes.push_back(fmt::format("corpus: refusals {}, the first: {} at {:#x}: {}: {}", counts.refused,
-                                shown(list.files[first.file], path), first.offset, first.rule, first.reason));
-  }
+  if (counts.refused != 0) notes.push_back("corpus: " + refusals_text(counts, list, path));
   return notes;
 }
 

@@ -78,6 +78,7 @@ Json rotation_json(const RotationEvidence& row) {
           {"tracks", row.tracks},
           {"keys", row.keys},
           {"over_unit", row.over_unit},
+          {"off_unit", row.off_unit},
           {"not_finite", row.not_finite},
           {"largest_deviation", row.largest_deviation},
           {"tracks_with_pairs", row.tracks_with_pairs},
@@ -192,18 +193,22 @@ void index_text(Text& text, const IndexOrderEvidence& evidence) {
 }
 
 void rotations_text(Text& text, const std::vector<RotationEvidence>& rows) {
-  text.line("rotations: keys, over unit, not finite, largest deviation of the norm, tracks, median smallest |dot|");
+  text.line(
+      "rotations: keys, past 1 by rounding or more, off 1 by more than {}, not finite, largest deviation of the norm, "
+      "tracks, median smallest |dot|",
+      evidence_rules::unit_tolerance);
   for (const RotationEvidence& row : rows) {
     if (row.keys == 0) continue;
     const std::string dot = row.tracks_with_pairs == 0 ? "-" : fmt::format("{:.4f}", row.median_smallest_dot);
-    text.line("  {:<10} {:>12} {:>8} {:>8} {:>10.2e} {:>9} {:>7}", kind_text(row), row.keys, row.over_unit,
-              row.not_finite, row.largest_deviation, row.tracks_with_pairs, dot);
+    text.line("  {:<10} {:>12} {:>8} {:>8} {:>8} {:>10.2e} {:>9} {:>7}", kind_text(row), row.keys, row.over_unit,
+              row.off_unit, row.not_finite, row.largest_deviation, row.tracks_with_pairs, dot);
   }
   for (const RotationEvidence& row : rows) {
     if (row.keys == 0) continue;
-    text.verdict(row.verdict, kind_text(row) + " decodes to unit quaternions",
-                 fmt::format("{} of {} keys over or no numbers, deviation {:.2e}", row.over_unit + row.not_finite,
-                             row.keys, row.largest_deviation));
+    text.verdict(
+        row.verdict, kind_text(row) + " decodes to unit quaternions",
+        fmt::format("{} of {} keys off by more than {} or no numbers, deviation {:.2e}", row.off_unit + row.not_finite,
+                    row.keys, evidence_rules::unit_tolerance, row.largest_deviation));
   }
 }
 

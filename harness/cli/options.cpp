@@ -65,6 +65,14 @@ void add_options(CLI::App& command, ImageArguments& arguments) {
       .add_option("--image", arguments.image, "PE executable or DLL (default: the stand-in built with this program)")
       ->type_name("FILE");
   command.add_option("--base", arguments.base, "load it at this address instead of its own")->type_name("HEX");
+  command.add_option("--with-dll", arguments.dlls, "map this library too and bind imports to its exports")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--memory", arguments.memory, "set memory before anything runs: hex bytes, or a file's; LOCATION as --at")
+      ->type_name("LOCATION=HEX|FILE")
+      ->allow_extra_args(false);
+  command.add_flag("--no-runtime", arguments.no_runtime, "leave imports from a C library unbound");
 }
 
 void add_options(CLI::App& command, RoutineArguments& arguments) {
@@ -85,6 +93,11 @@ void add_options(CLI::App& command, RoutineArguments& arguments) {
                   "what a routine takes and gives, e.g. 'cdecl(in u8[6], out f32[4])'; NAME=TEXT for one routine")
       ->type_name("[NAME=]TEXT")
       ->allow_extra_args(false);
+  command
+      .add_option("--register", arguments.registers,
+                  "what a register holds at each call, as a constant argument in it: esi=0x402000")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   command.add_option("--decoder", arguments.decoder, "native decoder (see: list decoders)")->type_name("NAME");
 }
 
@@ -97,7 +110,7 @@ void add_options(CLI::App& command, ValueArguments& arguments) {
       ->type_name("SOURCE");
   command.add_option("--shard", arguments.shard, "take the I-th of N parts of the values")->type_name("I/N");
   command.add_flag("--scan", arguments.scan, "search files of a corpus that are not exactly one object for objects");
-  command.add_option("--memory", arguments.memory, "collect a corpus in so much memory, the rest in files (1024)")
+  command.add_option("--values-memory", arguments.memory, "collect a corpus in so much memory, the rest in files (1024)")
       ->type_name("MIB");
 }
 
@@ -181,7 +194,7 @@ unsigned parse_jobs(const std::optional<std::string>& text) {
 }
 
 std::uint64_t parse_memory(const std::optional<std::string>& text) {
-  return text ? parse_count("--memory", *text, least_memory >> 20, most_memory >> 20) << 20 : default_memory;
+  return text ? parse_count("--values-memory", *text, least_memory >> 20, most_memory >> 20) << 20 : default_memory;
 }
 
 RunSettings parse_run(const RunArguments& arguments) {

@@ -14,10 +14,13 @@
 
 namespace bitwitness::cli {
 
-/// Which executable. Read by load_image (selection.hpp).
+/// Which executable, and what stands around it. Read by load_image (selection.hpp).
 struct ImageArguments {
   std::optional<std::string> image;
   std::optional<std::string> base;
+  std::vector<std::string> dlls;
+  std::vector<std::string> memory;
+  bool no_runtime = false;
 };
 
 /// Which routines of it, and against what. Read by select_routines (selection.hpp).
@@ -27,6 +30,7 @@ struct RoutineArguments {
   std::optional<std::string> at;
   std::vector<std::string> signatures;
   std::optional<std::string> decoder;
+  std::vector<std::string> registers;
   bool ignore_anchors = false;
 };
 

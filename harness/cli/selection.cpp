@@ -2,7 +2,9 @@
 
 #include "harness/cli/decoder_subject.hpp"
 #include "harness/cli/stand_ins.hpp"
+#include "harness/cli/surroundings.hpp"
 #include "harness/error.hpp"
+#include "harness/probe/inference.hpp"
 #include "harness/target.hpp"
 
 #include <algorithm>
@@ -42,28 +44,66 @@ bool is_open(const Signature& signature) {
   return signature.convention == Convention::automatic;
 }
 
-Signature parse_given(const std::string& text, std::string_view routine) {
-  Signature signature = parse_signature(text);
-  if (!is_open(signature)) return signature;
-  throw Error(
-      fmt::format("--signature {}: the convention of {} must be named; this version does not infer it", text, routine));
+/// Says in one line why executing a routine did not settle its signature.
+std::string unsettled(const Inference& inference) {
+  std::vector<std::string> parts;
+  for (const Candidate& candidate : inference.candidates) {
+    parts.push_back(fmt::format("{} {}", to_string(candidate.confidence), to_string(candidate.signature)));
+  }
+  if (!parts.empty()) return fmt::format("executing it leaves open which: {}", fmt::join(parts, "; "));
+  return fmt::format("executing it tells no signature: {}", fmt::join(inference.seen, "; "));
+}
+
+/// Takes the signature that the routine's code shows and notes that. Throws Error unless it is certain.
+void infer_signature(SelectedRoutine& selected, const Image& image, std::string_view option) {
+  const Routine& routine = selected.routine;
+  const Inference inference = infer(image, routine.address);
+  const Candidate* found = inference.certain();
+  if (found == nullptr) {
+    throw Error(fmt::format("routine {} at {:#x}: {}; give --signature '{}'", routine.name, routine.address,
+                            unsettled(inference), option));
+  }
+  selected.routine.signature = found->signature;
+  selected.is_inferred = true;
+  if (!selected.note.empty()) selected.note += ' ';
+  selected.note += fmt::format("Signature inferred by executing the routine: {}", to_string(found->signature));
+}
+
+/// Adds what --register gives as constant arguments.
+void set_registers(Signature& signature, const Image& image, const std::vector<std::string>& registers) {
+  if (registers.empty()) return;
+  const std::string_view type = image.format() == ImageFormat::pe32_plus ? "u64" : "u32";
+  std::string text = to_string(signature);
+  for (const std::string& setting : registers) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos) {
+      throw Error(fmt::format("--register {}: expected NAME=VALUE, as in esi=0x402000", setting));
+    }
+    text.insert(text.rfind(')'),
+                fmt::format(", {} = {} @ {}", type, setting.substr(equals + 1), setting.substr(0, equals)));
+  }
+  try {
+    signature = parse_signature(text);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--register: {}", error.what()));
+  }
 }
 
 void require_fit(const SelectedRoutine& selected, const Image& image) {
   const Signature& signature = selected.routine.signature;
   require_callable(signature, image.format() == ImageFormat::pe32_plus);
+  if (selected.decoder == nullptr) return;
   const decoders::Decoder& decoder = *selected.decoder;
   if (signature.packed_size() == decoder.packed_size && signature.word_count() == decoder.word_names.size()) return;
-  throw Error(
-      fmt::format("routine {}: signature {} takes {} bytes and gives {} words, decoder {} takes {} and gives {}",
-                  selected.routine.name, to_string(signature), signature.packed_size(), signature.word_count(),
-                  decoder.name, decoder.packed_size, decoder.word_names.size()));
+  throw Error(fmt::format(
+      "routine {}: {}signature {} takes {} bytes and gives {} words, decoder {} takes {} and gives {}",
+      selected.routine.name, selected.is_inferred ? "inferred " : "", to_string(signature), signature.packed_size(),
+      signature.word_count(), decoder.name, decoder.packed_size, decoder.word_names.size()));
 }
 
-SelectedRoutine select_at(const Image& image, const RoutineArguments& arguments) {
+SelectedRoutine select_at(const Image& image, const RoutineArguments& arguments, DecoderUse use) {
   const std::string& at = *arguments.at;
-  if (arguments.signatures.empty()) throw Error(fmt::format("--at {} needs --signature", at));
-  if (!arguments.decoder) throw Error(fmt::format("--at {} needs --decoder", at));
+  if (!arguments.decoder && use == DecoderUse::required) throw Error(fmt::format("--at {} needs --decoder", at));
   const GivenSignatures given = split_signatures(arguments.signatures);
   if (!given.for_one.empty()) {
     throw Error(fmt::format("--signature {}=…: --at takes a signature without a name", given.for_one.begin()->first));
@@ -73,9 +113,11 @@ SelectedRoutine select_at(const Image& image, const RoutineArguments& arguments)
   const std::size_t colon = at.find(':');
   const bool named = at.starts_with("export:") || at.starts_with("symbol:");
   selected.routine.name = named ? at.substr(colon + 1) : fmt::format("{:#x}", selected.routine.address);
-  selected.routine.signature = parse_given(*given.for_all, selected.routine.name);
-  selected.decoder = &require_decoder(*arguments.decoder);
+  if (arguments.decoder) selected.decoder = &require_decoder(*arguments.decoder);
+  if (given.for_all) selected.routine.signature = parse_signature(*given.for_all);
   image.require_code(selected.routine.address, "--at " + at);
+  if (!given.for_all || is_open(selected.routine.signature)) infer_signature(selected, image, "…");
+  set_registers(selected.routine.signature, image, arguments.registers);
   require_fit(selected, image);
   return selected;
 }
@@ -97,18 +139,15 @@ std::vector<TargetRoutine> named_routines(const Target& target, const std::vecto
   return chosen;
 }
 
-Signature signature_of(const TargetRoutine& routine, const Target& target, const Image& image,
-                       const GivenSignatures& given) {
-  if (const auto own = given.for_one.find(routine.name); own != given.for_one.end()) {
-    return parse_given(own->second, routine.name);
-  }
-  if (given.for_all) return parse_given(*given.for_all, routine.name);
-  if (routine.signature && !is_open(*routine.signature)) return *routine.signature;
-  if (const auto known = stand_in_signature(image, routine.name)) return parse_signature(*known);
-  throw Error(fmt::format(
-      "routine {}: target {} leaves its signature open, and the file does not tell the convention: give --signature "
-      "'{}=…'",
-      routine.name, target.name, routine.name));
+/// Sets what is given or what the target says; without either the signature stays open.
+Signature signature_of(const TargetRoutine& routine, const GivenSignatures& given) {
+  if (const auto own = given.for_one.find(routine.name); own != given.for_one.end())
+    return parse_signature(own->second);
+  if (given.for_all) return parse_signature(*given.for_all);
+  if (routine.signature) return *routine.signature;
+  Signature open;
+  open.convention = Convention::automatic;
+  return open;
 }
 
 void check_target_anchors(const Target& target, const Image& image, bool ignore, std::vector<std::string>& notes) {
@@ -153,7 +192,9 @@ Selection select_from_target(const Image& image, const RoutineArguments& argumen
   check_target_anchors(target, image, arguments.ignore_anchors, selection.notes);
   for (std::size_t i = 0; i < routines.size(); ++i) {
     SelectedRoutine& selected = selection.routines[i];
-    selected.routine.signature = signature_of(routines[i], target, image, given);
+    selected.routine.signature = signature_of(routines[i], given);
+    if (is_open(selected.routine.signature)) infer_signature(selected, image, routines[i].name + "=…");
+    set_registers(selected.routine.signature, image, arguments.registers);
     selected.decoder = &require_decoder(arguments.decoder.value_or(routines[i].decoder));
     require_fit(selected, image);
   }
@@ -165,13 +206,14 @@ Selection select_from_target(const Image& image, const RoutineArguments& argumen
 Image load_image(const ImageArguments& arguments) {
   ImageOptions options;
   if (arguments.base) options.base = parse_hex_number("--base", *arguments.base, ~std::uint64_t{0});
-  return Image::load(arguments.image ? std::filesystem::path(*arguments.image) : find_stand_in(), options);
+  return with_surroundings(
+      Image::load(arguments.image ? std::filesystem::path(*arguments.image) : find_stand_in(), options), arguments);
 }
 
-Selection select_routines(const Image& image, const RoutineArguments& arguments) {
+Selection select_routines(const Image& image, const RoutineArguments& arguments, DecoderUse use) {
   if (!arguments.at) return select_from_target(image, arguments);
   Selection selection;
-  selection.routines.push_back(select_at(image, arguments));
+  selection.routines.push_back(select_at(image, arguments, use));
   return selection;
 }
 

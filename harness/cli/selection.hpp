@@ -4,6 +4,7 @@
 #include "harness/image.hpp"
 #include "harness/machine.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,15 @@ namespace bitwitness::cli {
 /// Loads the image that the options name, or the built stand-in. Throws Error.
 Image load_image(const ImageArguments& arguments);
 
-/// A routine and the decoder it is compared with; their sizes match.
+/// Whether a routine at an address must come with a decoder. A target's routines always do.
+enum class DecoderUse : std::uint8_t { required, optional };
+
+/// A routine and the decoder it is compared with; their sizes match. Without a decoder it is null.
 struct SelectedRoutine {
   Routine routine;
   const decoders::Decoder* decoder = nullptr;
-  std::string note;  ///< what the target has reports say of it
+  std::string note;          ///< what the target has reports say of it, and how its signature was found
+  bool is_inferred = false;  ///< the signature is what executing the routine told
 };
 
 struct Selection {
@@ -25,7 +30,9 @@ struct Selection {
 };
 
 /// Finds the routines that the options name and checks all that must hold before one runs: that code is at each
-/// address, the target's anchors, that signatures can be called and fit the decoders. Throws Error.
-Selection select_routines(const Image& image, const RoutineArguments& arguments);
+/// address, the target's anchors, that signatures can be called and fit the decoders. A signature that is open ("auto",
+/// or neither given nor in the target) is inferred by executing the routine. Throws Error, also when that leaves it
+/// open.
+Selection select_routines(const Image& image, const RoutineArguments& arguments, DecoderUse use = DecoderUse::required);
 
 }  // namespace bitwitness::cli

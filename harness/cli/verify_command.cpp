@@ -8,6 +8,7 @@
 #include "harness/cli/output.hpp"
 #include "harness/cli/progress.hpp"
 #include "harness/cli/selection.hpp"
+#include "harness/cli/surroundings.hpp"
 #include "harness/error.hpp"
 #include "harness/verification.hpp"
 
@@ -42,6 +43,7 @@ struct Timing {
 std::vector<std::string> repeat_options(const Arguments& arguments, const Image& image, const RunSettings& settings) {
   std::vector<std::string> options;
   if (arguments.image.base) options.insert(options.end(), {"--base", fmt::format("{:#x}", image.base())});
+  for (std::string& option : surrounding_options(arguments.image)) options.push_back(std::move(option));
   if (arguments.run.budget) options.insert(options.end(), {"--budget", std::to_string(settings.budget)});
   return options;
 }
@@ -199,7 +201,8 @@ class Runner {
 
 /// The files that a run reads.
 std::vector<std::string> inputs_of(const Arguments& arguments, const Image& image) {
-  std::vector<std::string> inputs = {image.path()};
+  std::vector<std::string> inputs = surrounding_files(arguments.image);
+  inputs.push_back(image.path());
   const auto& target = arguments.routine.target;
   if (target && (target->find('/') != std::string::npos || target->ends_with(".toml"))) inputs.push_back(*target);
   for (const std::string& source : arguments.values.sources) {

@@ -1,0 +1,24 @@
+#pragma once
+#include "harness/probe/exploration.hpp"
+#include "harness/probe/inference.hpp"
+#include "harness/probe/usage.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace bitwitness {
+
+/// Signatures that fit what was observed, not yet tried.
+struct Drafts {
+  std::vector<Candidate> candidates;  ///< best first
+  std::vector<std::string> seen;
+};
+
+/// Puts observations into signatures.
+Drafts draft(const Usage& usage, std::span<const Place> places, bool is_64_bit);
+
+/// Names the registers and stack words of a routine's arguments and what was done with each, one clause each.
+std::vector<std::string> describe(const Usage& usage, std::span<const Place> places, bool is_64_bit);
+
+}  // namespace bitwitness

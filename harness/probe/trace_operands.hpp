@@ -1,0 +1,34 @@
+#pragma once
+#include "harness/probe/trace.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace bitwitness {
+
+/// What an instruction works on, as its text says. The disassembler leaves out st(0) where it is implied.
+struct Operands {
+  std::uint16_t general = 0;  ///< bit n: register n is named, whole or in part
+  std::uint16_t xmm = 0;
+  std::uint8_t x87 = 0;            ///< bit n: st(n) is named or implied
+  bool is_floating_point = false;  ///< x87 or SSE: what it accesses piece by piece is one access
+};
+
+/// Reads the operands of an instruction's text, as disassemble_one gives it.
+Operands operands_of(std::string_view text);
+
+/// How an SSE instruction reads XMM registers and what it leaves there. They differ where it converts.
+struct Lanes {
+  Reading source = Reading::bits;
+  Reading destination = Reading::bits;
+  bool is_scalar = false;  ///< it computes in the lowest lane alone
+};
+
+/// Reads an SSE instruction's lanes off its text.
+Lanes lanes_of(std::string_view text);
+
+/// Says how `size` bytes that an instruction loads or stores are to be read.
+Reading reading_of(std::string_view text, std::size_t size);
+
+}  // namespace bitwitness

@@ -1,0 +1,155 @@
+#include "harness/probe/trial.hpp"
+
+#include "harness/error.hpp"
+#include "harness/machine.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <random>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace bitwitness {
+namespace {
+
+constexpr std::size_t values_tried = 384;
+constexpr std::size_t values_tried_alone = 48;
+constexpr std::size_t bases_flipped = 8;
+constexpr std::size_t bases_flipped_of_few = 40;
+constexpr std::size_t few_bytes = 16;
+constexpr std::size_t values_per_batch = 32;
+/// Values that do not return take long; after so many of them the rest is not worth it.
+constexpr std::size_t most_failures = 8;
+
+/// Random values, in between zeros and ones.
+std::vector<std::byte> make_values(std::size_t size, std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  std::vector<std::byte> values(size * count);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t index = i / size;
+    std::uint64_t bits = generator();
+    if (index % 16 == 14) bits &= bits >> 8 & bits >> 16 & bits >> 24;
+    if (index % 16 == 15) bits |= bits >> 8 | bits >> 16 | bits >> 24;
+    if (index == 0) bits = 0;
+    if (index == 1) bits = 0xff;
+    values[i] = static_cast<std::byte>(bits);
+  }
+  return values;
+}
+
+std::unique_ptr<Machine> machine_of(const Signature& signature, const Image& image, std::uint64_t address,
+                                    std::uint64_t budget) {
+  MachineOptions options;
+  options.budget = budget;
+  return make_unicorn_machine(image, {"the routine", address, signature}, options);
+}
+
+/// What running values batch by batch gave.
+struct Tried {
+  std::vector<std::uint32_t> words;
+  std::size_t values = 0;
+  std::size_t failures = 0;
+  std::string reason;  ///< of the first failure
+};
+
+Tried run_values(Machine& machine, std::span<const std::byte> values, std::size_t size,
+                 const Environment& environment) {
+  Tried tried;
+  Batch batch;
+  while (!values.empty() && tried.failures < most_failures) {
+    const std::size_t bytes = std::min(values.size(), values_per_batch * size);
+    machine.run(batch, values.first(bytes), environment);
+    if (!batch.incidents.empty() && tried.failures == 0) tried.reason = batch.incidents.front().reason;
+    tried.failures += batch.incidents.size();
+    tried.values += bytes / size;
+    tried.words.insert(tried.words.end(), batch.words.begin(), batch.words.end());
+    values = values.subspan(bytes);
+  }
+  return tried;
+}
+
+}  // namespace
+
+void try_out(Candidate& candidate, const Image& image, std::uint64_t address, const InferenceOptions& options) {
+  const auto lower = [&candidate](Confidence confidence, std::string why) {
+    candidate.confidence = std::max(candidate.confidence, confidence);
+    candidate.support.push_back(std::move(why));
+  };
+  std::unique_ptr<Machine> machine;
+  try {
+    machine = machine_of(candidate.signature, image, address, options.budget);
+  } catch (const Error& error) {
+    return lower(Confidence::possible, error.what());
+  }
+  const std::size_t words = candidate.signature.word_count();
+  const std::vector<std::byte> values = make_values(candidate.signature.packed_size(), values_tried, options.seed);
+  const Tried tried = run_values(*machine, values, candidate.signature.packed_size(), options.environment);
+  if (tried.failures != 0) {
+    const bool are_many = 4 * tried.failures > tried.values;
+    return lower(are_many ? Confidence::possible : Confidence::likely,
+                 fmt::format("on {} of {} values it {}", tried.failures, tried.values, tried.reason));
+  }
+  const auto some = std::span(values).first(values_tried_alone * candidate.signature.packed_size());
+  Batch alone;
+  machine->run_alone(alone, some, options.environment);
+  std::size_t unstable = alone.incidents.size();
+  for (std::size_t i = 0; i < values_tried_alone && alone.incidents.empty(); ++i) {
+    const auto part = [&](const std::vector<std::uint32_t>& from) { return std::span(from).subspan(i * words, words); };
+    if (!std::ranges::equal(part(tried.words), part(alone.words))) ++unstable;
+  }
+  if (unstable != 0) {
+    return lower(
+        Confidence::possible,
+        fmt::format("gives other words, or none, when a value runs alone: it depends on what it was not given"));
+  }
+  bool varies = false;
+  for (std::size_t i = words; i < tried.words.size() && !varies; ++i) varies = tried.words[i] != tried.words[i % words];
+  if (!varies) lower(Confidence::possible, "gives the same words for every value");
+  for (const auto& [what, observation] : machine->observations()) {
+    const bool is_contrary =
+        what.find("x87 stack") != std::string::npos || what.find("writes beside") != std::string::npos ||
+        what.find("above its arguments") != std::string::npos || what.find("to its input") != std::string::npos;
+    const std::string text =
+        fmt::format("on {} of {} values it {}", observation.values, values_tried + values_tried_alone, what);
+    lower(is_contrary ? Confidence::likely : Confidence::certain, text);
+  }
+  candidate.support.push_back(fmt::format("returns on {} values tried, {} of them also alone with the same words",
+                                          values_tried, values_tried_alone));
+}
+
+std::vector<std::vector<bool>> dependencies_of(const Signature& signature, const Image& image, std::uint64_t address,
+                                               const InferenceOptions& options) {
+  std::unique_ptr<Machine> machine;
+  try {
+    machine = machine_of(signature, image, address, options.budget);
+  } catch (const Error&) {
+    return {};
+  }
+  const std::size_t size = signature.packed_size();
+  const std::size_t words = signature.word_count();
+  std::vector<std::vector<bool>> changed(words, std::vector<bool>(8 * size));
+  const std::size_t count = size <= few_bytes ? bases_flipped_of_few : bases_flipped;
+  const std::vector<std::byte> bases = make_values(size, count, options.seed + 1);
+  std::vector<std::byte> values;
+  Batch batch;
+  for (std::size_t base = 0; base < count; ++base) {
+    const auto value = std::span(bases).subspan(base * size, size);
+    values.clear();
+    for (std::size_t bit = 0; bit <= 8 * size; ++bit) {  // the last one unchanged
+      values.insert(values.end(), value.begin(), value.end());
+      if (bit < 8 * size) values[bit * size + bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+    }
+    machine->run(batch, values, options.environment);
+    for (std::size_t bit = 0; bit < 8 * size; ++bit) {
+      if (batch.outcomes[bit] != OutcomeKind::returned || batch.outcomes.back() != OutcomeKind::returned) continue;
+      for (std::size_t word = 0; word < words; ++word) {
+        if (batch.words[bit * words + word] != batch.words[8 * size * words + word]) changed[word][bit] = true;
+      }
+    }
+  }
+  return changed;
+}
+
+}  // namespace bitwitness

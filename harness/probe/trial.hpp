@@ -1,0 +1,20 @@
+#pragma once
+#include "harness/image.hpp"
+#include "harness/probe/inference.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace bitwitness {
+
+/// Runs a candidate on some hundred values as verification would and lowers its confidence by what goes wrong: a value
+/// that does not return, an output word that is not written, words that are others when a value runs alone, words that
+/// no value changes.
+void try_out(Candidate& candidate, const Image& image, std::uint64_t address, const InferenceOptions& options);
+
+/// Flips every bit of several values: [output word][bit], whether the word changed. Empty when the routine cannot be
+/// run so.
+std::vector<std::vector<bool>> dependencies_of(const Signature& signature, const Image& image, std::uint64_t address,
+                                               const InferenceOptions& options);
+
+}  // namespace bitwitness
