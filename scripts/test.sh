@@ -5,12 +5,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/setup.sh
 
 usage="usage: scripts/test.sh [--no-install] [--asan]
-Installs what is needed (Debian 12), builds preset dev (warnings are errors) and runs every test. Safe to repeat.
---no-install leaves the packages alone; --asan runs the tests of preset asan (address and undefined-behaviour
-sanitizers) first."
+Installs what is needed (Debian 12), builds preset dev (warnings are errors) and runs every test, those of decoders and
+readers under the address and undefined-behaviour sanitizers as well (preset asan-readers). Safe to repeat.
+--no-install leaves the packages alone; --asan runs every test under the sanitizers (preset asan)."
 
 install=yes
-presets=(dev)
+presets=(asan-readers dev)
 for argument in "$@"; do
   case $argument in
     --no-install) install=no ;;

@@ -354,10 +354,12 @@ TEST_CASE("verify takes a corpus together with other sources, in parts, and says
   fs::create_directories(folder.path / "in");
   fs::copy_file(corpus().path("sws/0000.anim"), folder.path / "in/good");
   write(folder.path / "in/bad", "none");
+  fs::create_symlink("nowhere", folder.path / "in/broken");
   const Result result = run(folder, {"verify", "--values", "corpus:" + folder.file("in")});
   CHECK(result.status == 0);
   CHECK(result.out.find("note: corpus: files 2, clips 1, distinct clips 1, keys of this kind ") != std::string::npos);
   CHECK(result.out.find("note: corpus: refusals 1, the first: bad at 0x0: format: ") != std::string::npos);
+  CHECK(result.out.find("note: corpus: not reached 1, the first: broken\n") != std::string::npos);
 }
 
 TEST_CASE("two consecutive keys make a value of the two-key form", "[census]") {

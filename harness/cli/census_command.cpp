@@ -92,6 +92,7 @@ int run(const Arguments& arguments) {
   std::vector<OutputFile> outputs;
   if (arguments.json) outputs.push_back({"--json", *arguments.json});
   if (arguments.values_out) outputs.push_back({"--values-out", *arguments.values_out});
+  const InterruptWatch interrupts;
   FileList list = list_files(arguments.paths);
   for (const UnreachablePath& path : list.unreachable) {
     // What was named is an error of the call; what turns up below a folder is reported with the rest.
@@ -102,7 +103,6 @@ int run(const Arguments& arguments) {
 
   Census census;
   {
-    const InterruptWatch interrupts;
     ProgressLine line("census");
     options.corpus.stop = interrupts.token();
     options.corpus.progress = [&line](const CorpusProgress& progress) { line.show(progress_text(progress)); };

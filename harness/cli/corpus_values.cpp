@@ -140,11 +140,13 @@ std::vector<std::string> add_corpus_values(DistinctValues& values, const std::st
                                            const CorpusOptions& options) {
   const Wanted wanted = wanted_by(decoder);
   const FileList list = list_files(std::span(&path, 1));
-  if (!list.unreachable.empty()) throw Error(describe(list.unreachable.front()));
+  std::vector<UnreachablePath> unreachable = list.unreachable;
+  // What was named is an error of the call; what turns up below it is told with the rest.
+  if (!unreachable.empty() && unreachable.front().path == path) throw Error(describe(unreachable.front()));
   if (list.files.empty()) throw Error(fmt::format("{}: there is no file in it", path));
   Shared shared{values, wanted, {}, {}, {}};
   const CorpusSummary read = read_corpus(list.files, options, [&] { return std::make_unique<ValuesVisitor>(shared); });
-  if (!read.unreachable.empty()) throw Error(describe(read.unreachable.front()));
+  unreachable.insert(unreachable.end(), read.unreachable.begin(), read.unreachable.end());
   const Counts& counts = shared.counts;
   if (counts.values == 0 && read.not_read == 0) {
     throw Error(fmt::format("corpus:{}: not one value for {}: files {}, clips {}, {}", path, decoder, read.files,
@@ -154,6 +156,10 @@ std::vector<std::string> add_corpus_values(DistinctValues& values, const std::st
                                              read.files, counts.clips, shared.clips.count(), counts.keys)};
   if (read.made) notes.insert(notes.begin(), fmt::format("corpus: {}", made_warning));
   if (read.not_read != 0) notes.push_back(fmt::format("corpus: files not read {}", read.not_read));
+  if (!unreachable.empty()) {
+    notes.push_back(fmt::format("corpus: not reached {}, the first: {}", unreachable.size(),
+                                shown(unreachable.front().path, path)));
+  }
   if (counts.refused != 0) notes.push_back("corpus: " + refusals_text(counts, list, path));
   return notes;
 }

@@ -21,8 +21,8 @@ constexpr auto commands = {cli::add_verify_command, cli::add_census_command, cli
                            cli::add_list_command, cli::add_probe_command, cli::add_locate_command, cli::add_recognize_command, cli::add_trace_command};
 
 constexpr const char* footer =
-    "Exit status: 0 every value agreed; 1 a difference, a value without a result, or an interruption;\n"
-    "2 bad input or usage, named in one line; 3 nothing was compared.";
+    "Exit status: 0 done, and whatever was compared agreed; 1 a difference, a value without a result, a refused file, an\n"
+    "answer that is not certain, or an interruption; 2 bad input or usage, named in one line; 3 nothing was there to check.";
 
 int run_program(int argc, char** argv) {
   CLI::App program(

@@ -75,8 +75,8 @@ class SuspectSearch {
   std::vector<std::string> notes_;
 };
 
-/// Returns the direct calls and tail jumps that end up at an address, also through one jump that stands alone, by rising
-/// address. Bytes that are no instruction may look like one. `thunks` takes the addresses of the jumps between.
+/// Returns the direct calls and tail jumps that end up at an address, also through one jump that stands alone, by
+/// rising address. Bytes that are no instruction may look like one. `thunks` takes the addresses of the jumps between.
 std::vector<DirectJump> calls_of(const CodeMap& map, std::uint64_t address,
                                  std::vector<std::uint64_t>* thunks = nullptr);
 
