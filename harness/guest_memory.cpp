@@ -156,8 +156,10 @@ bool GuestMemory::may_become_writable(std::uint64_t address) const {
 
 void GuestMemory::before_write(std::uint64_t address, unsigned size) {
   const std::uint64_t first = address & ~(page_size - 1);
-  if (first == last_kept_ && address + size <= first + page_size) return;
-  for (std::uint64_t page = first; page < address + size; page += page_size) {
+  // Counted and not compared with an end, which in the last page there is would lie beyond what 64 bits can say.
+  const std::uint64_t pages = (address - first + size + page_size - 1) / page_size;
+  if (first == last_kept_ && pages <= 1) return;
+  for (std::uint64_t page = first, left = pages; left != 0; page += page_size, --left) {
     if (dirty_.contains(page)) continue;
     const Mapping* mapping = find(page);
     if (mapping == nullptr) continue;  // about to fault

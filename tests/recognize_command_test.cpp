@@ -106,6 +106,16 @@ TEST_CASE("a routine that never writes all of its output gives nothing to compar
   CHECK(result.status == 3);
 }
 
+TEST_CASE("a signature that is not given is inferred", "[cli]") {
+  const Folder folder;
+  for (const Words& words : {Words{"recognize", "--image", x87, "--at", "0x103f1d0"},
+                             recognize_words(x87, "0x103f1d0", "auto")}) {
+    const Result result = run(folder, words);
+    CHECK(result.status == 0);
+    CHECK(has(result.out, "0x103f1d0, cdecl(in u8[6], out f32[4])"));
+  }
+}
+
 TEST_CASE("input that cannot be used exits 2 with one line", "[cli]") {
   const Folder folder;
   const auto refused = [&](const Words& words, const std::string& named) {
@@ -116,8 +126,7 @@ TEST_CASE("input that cannot be used exits 2 with one line", "[cli]") {
     CHECK(has(result.err, named));
     CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
   };
-  refused({"recognize", "--image", x87, "--at", "0x103f1d0"}, "--at 0x103f1d0 needs one --signature");
-  refused(recognize_words(x87, "0x103f1d0", "auto"), "probe finds it");
+  refused({"recognize", "--image", fixtures + "/broken_x87_no_w.exe", "--at", "0x1060bc7"}, "give --signature");
   refused(recognize_words(x87, "0x103f1d0", "cdecl("), "cdecl(");
   refused(recognize_words(x87, "0x10", key), "0x10");
   refused(recognize_words(x87, "export:nothing", key), "nothing");
