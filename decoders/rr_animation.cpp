@@ -1,5 +1,6 @@
 #include "decoders/rr_animation.hpp"
 
+#include "decoders/anchor.hpp"
 #include "decoders/cursor.hpp"
 
 #include <algorithm>
@@ -83,31 +84,23 @@ bool locate_track(std::span<const std::byte> bytes, std::size_t offset, Track& t
   return true;
 }
 
-// The first place from `from` whose class is AnimTrackData's and that reads as it, given by the class's offset. Where
-// none does, the refusal is that of the first place that holds the class.
-Reading<std::size_t> find_anchor(std::span<const std::byte> bytes, std::size_t from, std::size_t limit,
-                                 WorkBudget& budget) {
-  Refusal refusal{.offset = std::min(from, bytes.size()), .rule = Rule::anchor};
-  for (bool first = true;; first = false) {
-    const std::size_t at = find_u32(bytes, class_ids::anim_track_data, from, limit);
-    if (at == npos) return refusal;
-    Cursor in(bytes, at - 9);
-    in.expect<std::uint8_t>(0, Rule::object_tag);
-    in.take(8 + 4 + 4);
-    const auto count = in.read<std::uint32_t>();
-    const std::size_t mappings_at = in.offset();
-    const std::span<const std::byte> mappings = in.take(count, RrAnimation::mapping_size);
-    in.take(2);
-    in.require(in.refused() || budget.spend(mappings.size()), Rule::work, at, count);
-    for (std::size_t next = 0; !in.refused() && next < mappings.size(); next += RrAnimation::mapping_size) {
-      const auto found = load<std::uint32_t>(mappings, next + 8);
-      in.require(found == class_ids::mapping, Rule::class_id, mappings_at + next + 8, found);
-    }
-    if (!in.refused()) return at;
-    if (first || in.refusal().rule == Rule::work) refusal = in.refusal();
-    if (in.refusal().rule == Rule::work) return refusal;
-    from = at + 1;
+constexpr std::size_t tag_to_class = 9;
+
+// Nothing where AnimTrackData reads at a place that holds its class; else what is broken there.
+std::optional<Refusal> try_anchor(std::span<const std::byte> bytes, std::size_t class_at, WorkBudget& budget) {
+  Cursor in(bytes, class_at - tag_to_class);
+  in.expect<std::uint8_t>(0, Rule::object_tag);
+  in.take(8 + 4 + 4);
+  const auto count = in.read<std::uint32_t>();
+  const std::size_t mappings_at = in.offset();
+  const std::span<const std::byte> mappings = in.take(count, RrAnimation::mapping_size);
+  in.take(2);
+  in.require(in.refused() || budget.spend(mappings.size()), Rule::work, class_at, count);
+  for (std::size_t next = 0; !in.refused() && next < mappings.size(); next += RrAnimation::mapping_size) {
+    const auto found = load<std::uint32_t>(mappings, next + 8);
+    in.require(found == class_ids::mapping, Rule::class_id, mappings_at + next + 8, found);
   }
+  return in.refused() ? std::optional(in.refusal()) : std::nullopt;
 }
 
 void read_header(Cursor& in, RrAnimation& clip) {
@@ -181,21 +174,6 @@ bool read_tracks(std::span<const std::byte> bytes, std::size_t offset, std::uint
   return true;
 }
 
-// Looks for a second place that reads as AnimTrackData, to the end of `bytes`.
-bool anchor_is_only(std::span<const std::byte> bytes, std::size_t anchor, WorkBudget& budget, Refusal& refusal) {
-  if (!budget.spend(bytes.size() - anchor)) {
-    refusal = {anchor, Rule::work, bytes.size()};
-    return false;
-  }
-  const Reading<std::size_t> second = find_anchor(bytes, anchor + 1, bytes.size(), budget);
-  if (!second && second.refusal().rule != Rule::work) return true;
-  refusal = second ? Refusal{*second - 9, Rule::anchor_unique, anchor - 9} : second.refusal();
-  return false;
-}
-
-// Whether the bytes are one object, or start with one.
-enum class Extent : bool { whole, leading };
-
 Reading<RrAnimation> read_any(std::span<const std::byte> bytes, std::size_t anchor_limit, WorkBudget& budget,
                               Extent extent) {
   RrAnimation clip;
@@ -203,7 +181,8 @@ Reading<RrAnimation> read_any(std::span<const std::byte> bytes, std::size_t anch
   read_header(header, clip);
   if (header.refused()) return header.refusal();
   const std::size_t events_at = header.offset();
-  const Reading<std::size_t> anchor = find_anchor(bytes, events_at + 9, anchor_limit, budget);
+  const auto try_at = [&](std::size_t at) { return try_anchor(bytes, at, budget); };
+  const Reading<std::size_t> anchor = find_anchor(bytes, events_at + 9, anchor_limit, try_at);
   if (!anchor) return anchor.refusal();
   clip.events = bytes.subspan(events_at, *anchor - 9 - events_at);
   if (clip.event_count > clip.events.size() || (clip.event_count == 0 && !clip.events.empty())) {
@@ -222,10 +201,14 @@ Reading<RrAnimation> read_any(std::span<const std::byte> bytes, std::size_t anch
   if (in.refused()) return in.refusal();
   Refusal refusal;
   // Where the end is known this goes first: it brings the bytes into the cache in the order memory likes best.
-  if (extent == Extent::whole && !anchor_is_only(bytes, *anchor, budget, refusal)) return refusal;
+  if (extent == Extent::whole && !anchor_is_only(bytes, *anchor, tag_to_class, budget, refusal, try_at)) return refusal;
   const auto count = static_cast<std::uint32_t>(clip.mapping_count());
   if (!read_tracks(bytes, in.offset(), count, clip, budget, refusal)) return refusal;
-  if (extent == Extent::leading && !anchor_is_only(bytes.first(clip.size), *anchor, budget, refusal)) return refusal;
+  const auto try_within = [&](std::size_t at) { return try_anchor(bytes.first(clip.size), at, budget); };
+  if (extent == Extent::leading &&
+      !anchor_is_only(bytes.first(clip.size), *anchor, tag_to_class, budget, refusal, try_within)) {
+    return refusal;
+  }
   return clip;
 }
 

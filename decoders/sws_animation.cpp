@@ -1,5 +1,6 @@
 #include "decoders/sws_animation.hpp"
 
+#include "decoders/anchor.hpp"
 #include "decoders/cursor.hpp"
 
 #include <algorithm>
@@ -69,24 +70,14 @@ bool locate_track(std::span<const std::byte> bytes, std::size_t offset, Track& t
   return true;
 }
 
+constexpr std::size_t tag_to_class = 5;
 constexpr std::size_t class_to_count = 8;
 
-// What a place that holds AnimTrackData's class turned out to be.
-struct Place {
-  bool reads = false;
-  std::uint32_t mapping_count = 0;
-  Refusal refusal;
-};
-
-Place try_anchor(std::span<const std::byte> bytes, std::size_t class_at, WorkBudget& budget) {
-  Place place;
-  const auto refuse = [&](std::size_t at, Rule rule, std::uint64_t found) {
-    place.refusal = {at, rule, found};
-    return place;
-  };
-  const std::size_t tag_at = class_at - 5;
+// Nothing where AnimTrackData reads at a place that holds its class; else what is broken there.
+std::optional<Refusal> try_anchor(std::span<const std::byte> bytes, std::size_t class_at, WorkBudget& budget) {
+  const std::size_t tag_at = class_at - tag_to_class;
   const auto tag = load<std::uint8_t>(bytes, tag_at);
-  if (tag != 0) return refuse(tag_at, Rule::object_tag, tag);
+  if (tag != 0) return Refusal{tag_at, Rule::object_tag, tag};
   Cursor in(bytes, class_at + class_to_count);
   const auto count = in.read<std::uint32_t>();
   const std::size_t mappings_at = in.offset();
@@ -94,31 +85,13 @@ Place try_anchor(std::span<const std::byte> bytes, std::size_t class_at, WorkBud
   in.take(2);
   // The count that closes the mappings is compared first: it costs nothing and is wrong nearly everywhere.
   in.expect<std::uint32_t>(count, Rule::track_count);
-  if (in.refused()) return refuse(in.refusal().offset, in.refusal().rule, in.refusal().found);
-  if (!budget.spend(mappings.size())) return refuse(class_at, Rule::work, count);
+  if (in.refused()) return in.refusal();
+  if (!budget.spend(mappings.size())) return Refusal{class_at, Rule::work, count};
   for (std::size_t at = 0; at < mappings.size(); at += SwsAnimation::mapping_size) {
     const auto found = load<std::uint32_t>(mappings, at + 4);
-    if (found != class_ids::mapping) return refuse(mappings_at + at + 4, Rule::class_id, found);
+    if (found != class_ids::mapping) return Refusal{mappings_at + at + 4, Rule::class_id, found};
   }
-  place.reads = true;
-  place.mapping_count = count;
-  return place;
-}
-
-// The first place from `from` that reads as AnimTrackData, given by its class's offset. Where none does, the refusal is
-// that of the first place that holds the class.
-Reading<std::size_t> find_anchor(std::span<const std::byte> bytes, std::size_t from, std::size_t limit,
-                                 WorkBudget& budget) {
-  Refusal refusal{.offset = std::min(from, bytes.size()), .rule = Rule::anchor};
-  for (bool first = true;; first = false) {
-    const std::size_t at = find_u32(bytes, class_ids::anim_track_data, from, limit);
-    if (at == npos) return refusal;
-    const Place place = try_anchor(bytes, at, budget);
-    if (place.reads) return at;
-    if (first || place.refusal.rule == Rule::work) refusal = place.refusal;
-    if (place.refusal.rule == Rule::work) return refusal;
-    from = at + 1;
-  }
+  return std::nullopt;
 }
 
 void read_header(Cursor& in, SwsAnimation& clip) {
@@ -167,21 +140,6 @@ bool read_tracks(std::span<const std::byte> bytes, std::size_t offset, SwsAnimat
   return true;
 }
 
-// Looks for a second place that reads as AnimTrackData, to the end of `bytes`.
-bool anchor_is_only(std::span<const std::byte> bytes, std::size_t anchor, WorkBudget& budget, Refusal& refusal) {
-  if (!budget.spend(bytes.size() - anchor)) {
-    refusal = {anchor, Rule::work, bytes.size()};
-    return false;
-  }
-  const Reading<std::size_t> second = find_anchor(bytes, anchor + 1, bytes.size(), budget);
-  if (!second && second.refusal().rule != Rule::work) return true;
-  refusal = second ? Refusal{*second - 5, Rule::anchor_unique, anchor - 5} : second.refusal();
-  return false;
-}
-
-// Whether the bytes are one object, or start with one.
-enum class Extent : bool { whole, leading };
-
 Reading<SwsAnimation> read_any(std::span<const std::byte> bytes, std::size_t anchor_limit, WorkBudget& budget,
                                Extent extent) {
   SwsAnimation clip;
@@ -190,7 +148,8 @@ Reading<SwsAnimation> read_any(std::span<const std::byte> bytes, std::size_t anc
   if (header.refused()) return header.refusal();
   const std::size_t events_at = header.offset();
   // Between events and class stand an unknown word, the tag and the id.
-  const Reading<std::size_t> anchor = find_anchor(bytes, events_at + 9, anchor_limit, budget);
+  const auto try_at = [&](std::size_t at) { return try_anchor(bytes, at, budget); };
+  const Reading<std::size_t> anchor = find_anchor(bytes, events_at + 9, anchor_limit, try_at);
   if (!anchor) return anchor.refusal();
   clip.events = bytes.subspan(events_at, *anchor - 9 - events_at);
   if (clip.event_count > clip.events.size() || (clip.event_count == 0 && !clip.events.empty())) {
@@ -207,9 +166,13 @@ Reading<SwsAnimation> read_any(std::span<const std::byte> bytes, std::size_t anc
   in.take(4);
   Refusal refusal;
   // Where the end is known this goes first: it brings the bytes into the cache in the order memory likes best.
-  if (extent == Extent::whole && !anchor_is_only(bytes, *anchor, budget, refusal)) return refusal;
+  if (extent == Extent::whole && !anchor_is_only(bytes, *anchor, tag_to_class, budget, refusal, try_at)) return refusal;
   if (!read_tracks(bytes, in.offset(), clip, budget, refusal)) return refusal;
-  if (extent == Extent::leading && !anchor_is_only(bytes.first(clip.size), *anchor, budget, refusal)) return refusal;
+  const auto try_within = [&](std::size_t at) { return try_anchor(bytes.first(clip.size), at, budget); };
+  if (extent == Extent::leading &&
+      !anchor_is_only(bytes.first(clip.size), *anchor, tag_to_class, budget, refusal, try_within)) {
+    return refusal;
+  }
   return clip;
 }
 
