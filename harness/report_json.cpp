@@ -1,4 +1,5 @@
 #include "harness/report.hpp"
+#include "harness/report_objects.hpp"
 #include "harness/report_parts.hpp"
 #include "harness/values.hpp"
 
@@ -84,9 +85,7 @@ Json run_json(const RunReport& run) {
             {"sha256", run.routine_sha256}}},
           {"decoder", run.decoder},
           {"witness", run.witness},
-          {"environment",
-           {{"fpcw", fmt::format("{:04x}", run.environment.fpcw)},
-            {"mxcsr", fmt::format("{:04x}", run.environment.mxcsr)}}},
+          {"environment", report_objects::environment_json(run.environment)},
           {"values", values_json(run)},
           {"counts",
            {{"run", run.counts.run},
@@ -114,16 +113,8 @@ std::string to_json(const Report& report) {
   for (const RunReport& run : report.runs) runs.push_back(run_json(run));
   const Json document = {{"schema", "bitwitness-report/1"},
                          {"tool", {{"version", report.tool_version}}},
-                         {"engine",
-                          {{"unicorn", report.engine.unicorn},
-                           {"capstone", report.engine.capstone},
-                           {"lief", report.engine.lief},
-                           {"cpu", report.engine.cpu}}},
-                         {"image",
-                          {{"name", report.image_name},
-                           {"sha256", report.image_sha256},
-                           {"format", to_string(report.image_format)},
-                           {"stand_in", report.stand_in}}},
+                         {"engine", report_objects::engine_json(report.engine)},
+                         {"image", report_objects::image_json(report.image_name, report.image_sha256, report.image_format, report.stand_in)},
                          {"notes", report.notes},
                          {"runs", std::move(runs)},
                          {"verdict", to_string(report.verdict())}};

@@ -1,6 +1,7 @@
 #include "harness/cli/location_report.hpp"
 
 #include "harness/error.hpp"
+#include "harness/report_objects.hpp"
 #include "harness/report_parts.hpp"
 
 #include <algorithm>
@@ -89,7 +90,7 @@ bool prefer_same_distance(LocatedCall& call, std::uint64_t distance, std::uint64
     return site.address - callee == distance || site.returns - callee == distance;
   };
   if (std::ranges::count_if(call.sites, is_same) != 1) return false;
-  std::ranges::stable_partition(call.sites, is_same);
+  std::stable_partition(call.sites.begin(), call.sites.end(), is_same);
   call.sites[0].reasons.emplace_back("as far from the routine as the target says");
   return true;
 }
@@ -211,11 +212,7 @@ std::string location_json(const LocationReport& report) {
   const Json document = {
       {"schema", "bitwitness-location/1"},
       {"tool", {{"version", BITWITNESS_VERSION}}},
-      {"image",
-       {{"name", image.name()},
-        {"sha256", image.sha256()},
-        {"format", to_string(image.format())},
-        {"stand_in", image.is_stand_in()}}},
+      {"image", report_objects::image_json(image.name(), image.sha256(), image.format(), image.is_stand_in())},
       {"target", report.target.name},
       {"constants", std::move(constants)},
       {"code_bytes", report.location.code_bytes},

@@ -6,6 +6,7 @@
 #include "harness/cli/selection.hpp"
 #include "harness/error.hpp"
 #include "harness/probe/inference.hpp"
+#include "harness/report_objects.hpp"
 #include "harness/report_parts.hpp"
 #include "harness/target.hpp"
 
@@ -183,13 +184,8 @@ std::string json_text(const Image& image, const Environment& environment, const 
   const Json document = {
       {"schema", "bitwitness-probe/1"},
       {"tool", {{"version", BITWITNESS_VERSION}}},
-      {"image",
-       {{"name", image.name()},
-        {"sha256", image.sha256()},
-        {"format", to_string(image.format())},
-        {"stand_in", image.is_stand_in()}}},
-      {"environment",
-       {{"fpcw", fmt::format("{:04x}", environment.fpcw)}, {"mxcsr", fmt::format("{:04x}", environment.mxcsr)}}},
+      {"image", report_objects::image_json(image.name(), image.sha256(), image.format(), image.is_stand_in())},
+      {"environment", report_objects::environment_json(environment)},
       {"routines", std::move(routines)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

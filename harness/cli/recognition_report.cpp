@@ -1,6 +1,7 @@
 #include "harness/cli/recognition_report.hpp"
 
 #include "harness/cli/engine.hpp"
+#include "harness/report_objects.hpp"
 #include "harness/report_parts.hpp"
 #include "harness/values.hpp"
 
@@ -179,9 +180,7 @@ Json run_json(const RecognitionRun& run) {
            {{"name", printable(run.routine.name)},
             {"address", report_parts::address_text(run.routine.address)},
             {"signature", to_string(run.routine.signature)}}},
-          {"environment",
-           {{"fpcw", fmt::format("{:04x}", run.environment.fpcw)},
-            {"mxcsr", fmt::format("{:04x}", run.environment.mxcsr)}}},
+          {"environment", report_objects::environment_json(run.environment)},
           {"verdict", to_string(found.verdict)},
           {"rules", found.rules},
           {"words", run.rules == nullptr ? std::vector<std::string>{} : run.rules->word_names()},
@@ -218,11 +217,7 @@ std::string to_json(const RecognitionReport& report) {
       {"schema", "bitwitness-recognition/1"},
       {"tool", {{"version", BITWITNESS_VERSION}}},
       {"engine", {{"unicorn", engine.unicorn}, {"capstone", engine.capstone}, {"lief", engine.lief}}},
-      {"image",
-       {{"name", printable(report.image->name())},
-        {"sha256", report.image->sha256()},
-        {"format", to_string(report.image->format())},
-        {"stand_in", report.image->is_stand_in()}}},
+      {"image", report_objects::image_json(printable(report.image->name()), report.image->sha256(), report.image->format(), report.image->is_stand_in())},
       {"notes", report.notes},
       {"runs", std::move(runs)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

@@ -1,5 +1,6 @@
 #include "harness/probe/trace_numbers.hpp"
 #include "harness/probe/trace_report.hpp"
+#include "harness/report_objects.hpp"
 #include "harness/report_parts.hpp"
 #include "harness/values.hpp"
 
@@ -146,23 +147,13 @@ Json head_json(const TraceReport& report) {
   for (const std::string& note : trace.notes) notes.push_back(note);
   return {{"schema", "bitwitness-trace/1"},
           {"tool", {{"version", report.tool_version}}},
-          {"engine",
-           {{"unicorn", report.engine.unicorn},
-            {"capstone", report.engine.capstone},
-            {"lief", report.engine.lief},
-            {"cpu", report.engine.cpu}}},
-          {"image",
-           {{"name", report.image_name},
-            {"sha256", report.image_sha256},
-            {"format", to_string(report.image_format)},
-            {"stand_in", report.stand_in}}},
+          {"engine", report_objects::engine_json(report.engine)},
+          {"image", report_objects::image_json(report.image_name, report.image_sha256, report.image_format, report.stand_in)},
           {"routine",
            {{"name", trace.routine.name},
             {"address", address_text(trace.routine.address)},
             {"signature", to_string(trace.routine.signature)}}},
-          {"environment",
-           {{"fpcw", fmt::format("{:04x}", trace.environment.fpcw)},
-            {"mxcsr", fmt::format("{:04x}", trace.environment.mxcsr)}}},
+          {"environment", report_objects::environment_json(trace.environment)},
           {"value", to_hex(trace.packed)},
           {"outcome", to_string(trace.outcome)},
           {"failure", failure_json(trace)},
