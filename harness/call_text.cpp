@@ -8,17 +8,6 @@
 namespace bitwitness {
 namespace {
 
-std::string_view verb(Access access) {
-  switch (access) {
-    case Access::read:
-      return "reads";
-    case Access::write:
-      return "writes";
-    default:
-      return "executes";
-  }
-}
-
 std::string bytes(std::uint64_t count) {
   return fmt::format("{} byte{}", count, count == 1 ? "" : "s");
 }

@@ -327,6 +327,18 @@ std::optional<std::array<std::byte, 10>> Emulator::x87(unsigned index) const {
   return impl_->read<std::array<std::byte, 10>>(static_cast<int>(UC_X86_REG_ST0 + index));
 }
 
+std::string_view verb(Access access) {
+  switch (access) {
+    case Access::read:
+      return "reads";
+    case Access::write:
+      return "writes";
+    case Access::execute:
+      break;
+  }
+  return "executes";
+}
+
 std::string unicorn_version() {
   const unsigned version = uc_version(nullptr, nullptr);  // one byte each: major, minor, patch, extra
   return fmt::format("{}.{}.{}", version >> 24, version >> 16 & 0xff, version >> 8 & 0xff);

@@ -6,10 +6,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace bitwitness {
 
 enum class Access : std::uint8_t { read, write, execute };
+
+/// "reads", "writes" or "executes".
+std::string_view verb(Access access);
 
 /// What stopped guest code before it was done.
 struct Trap {

@@ -1,5 +1,6 @@
 // What routines write: outputs whole and in part, memory of their own, their input; and large values.
 #include "tests/machine_runs.hpp"
+#include "tests/pe_builder.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -315,5 +316,21 @@ TEST_CASE("The largest values and outputs are passed whole") {
     CHECK(ended.kind == OutcomeKind::faulted);
     CHECK(is_like(ended.reason, "writes 1 byte at 0x*000, just past the end of argument 2 (out u8[255])"));
     CHECK(is_like(ended.instruction, "rep movsb *"));
+  }
+}
+
+TEST_CASE("A store in the last page of 64-bit addresses is a fault like any other") {
+  PeBuilder builder;
+  builder.is_64 = true;
+  // mov rax, -0x1000 or -8; mov [rax], rcx; ret
+  for (const auto& [low, high] : {std::pair{0x00U, 0xf0U}, std::pair{0xf8U, 0xffU}}) {
+    builder.sections = {{.name = ".text", .data = bytes_of({0x48, 0xb8, low, high, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                                            0x48, 0x89, 0x08, 0xc3})}};
+    const TemporaryFile file(builder.build().bytes);
+    const Image image = Image::load(file.path());
+    Tried tried(image, fmt::format("{:#x}", image.base() + 0x1000), "win64(in u32) -> u32");
+    const Ended ended = tried.run_one(bytes_of_u32({1}));
+    CHECK(ended.kind == OutcomeKind::faulted);
+    CHECK(is_like(ended.reason, "writes 8 bytes at 0xfffffffffffff*"));
   }
 }

@@ -22,7 +22,6 @@ constexpr std::uint64_t region_size = 3 * page_size;
 constexpr std::uint64_t region_front = page_size;  // of it, before the pointer
 constexpr std::uint64_t stack_size = 64 * page_size;
 constexpr std::uint64_t room_above_stack_pointer = 2048;
-constexpr std::uint64_t last_page = ~(page_size - 1);  // never mapped; addresses in it wrap around
 constexpr std::uint64_t gap_size = 4 * 1024 * 1024;
 constexpr unsigned stack_pointer = 4;
 constexpr std::size_t max_accesses = 20'000;
@@ -60,18 +59,6 @@ CallPlan plan_surroundings(const Image& image, std::size_t places) {
   }
   for (Slot& slot : plan.slots) slot.region.address += base;
   return plan;
-}
-
-std::string_view verb(Access access) {
-  switch (access) {
-    case Access::read:
-      return "reads";
-    case Access::write:
-      return "writes";
-    case Access::execute:
-      break;
-  }
-  return "executes";
 }
 
 }  // namespace
@@ -176,7 +163,7 @@ struct Exploration::Bench final : EmulatorEvents, Watched {
   bool on_port_write(std::uint32_t, std::uint32_t) override { return false; }
 
   void on_write(std::uint64_t address, unsigned size) override {
-    if (address < last_page) memory.before_write(address, size);
+    memory.before_write(address, size);
     record(address, size, true);
   }
 

@@ -2,11 +2,11 @@
 
 #include "harness/error.hpp"
 #include "harness/machine.hpp"
+#include "harness/value_generators.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <random>
 #include <span>
 
 #include <fmt/format.h>
@@ -25,11 +25,11 @@ constexpr std::size_t most_failures = 8;
 
 /// Random values, in between zeros and ones.
 std::vector<std::byte> make_values(std::size_t size, std::size_t count, std::uint64_t seed) {
-  std::mt19937_64 generator(seed);
+  RandomWords random(seed);
   std::vector<std::byte> values(size * count);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t index = i / size;
-    std::uint64_t bits = generator();
+    std::uint64_t bits = random.next();
     if (index % 16 == 14) bits &= bits >> 8 & bits >> 16 & bits >> 24;
     if (index % 16 == 15) bits |= bits >> 8 | bits >> 16 | bits >> 24;
     if (index == 0) bits = 0;
