@@ -28,9 +28,7 @@ namespace bitwitness {
 /// much again while they are merged.
 class MemoryBudget {
  public:
-  static constexpr std::uint64_t default_bytes = std::uint64_t{1} << 30;
-
-  explicit MemoryBudget(std::uint64_t bytes = default_bytes) : bytes_(bytes) {}
+  explicit MemoryBudget(std::uint64_t bytes = default_values_memory) : bytes_(bytes) {}
 
   /// Counts values that are held, or held no longer.
   void take(std::uint64_t bytes) { held_ += bytes; }

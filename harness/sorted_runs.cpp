@@ -25,14 +25,6 @@ std::uint64_t load_word(const std::byte* from, std::size_t bytes) {
   return word;
 }
 
-// -1, 0 or 1 as the first row is less than, equal to or greater than the second.
-int order(const std::uint64_t* left, const std::uint64_t* right, std::size_t stride) {
-  for (std::size_t word = stride; word-- > 0;) {
-    if (left[word] != right[word]) return left[word] < right[word] ? -1 : 1;
-  }
-  return 0;
-}
-
 // Hands each row of either sorted list to `emit` once, in order.
 template <typename Emit>
 void merge_rows(ValueRows& left, ValueRows& right, Emit&& emit) {
@@ -53,7 +45,7 @@ void merge_rows(ValueRows& left, ValueRows& right, Emit&& emit) {
     }
   } else {
     while (a != a_end && b != b_end) {
-      const int which = order(a, b, stride);
+      const int which = compare_rows(a, b, stride);
       emit(which <= 0 ? a : b);
       if (which <= 0) a += stride;
       if (which >= 0) b += stride;
@@ -156,7 +148,7 @@ std::uint64_t write_merged(SpillFile& file, std::uint64_t offset, std::vector<Ru
                            std::size_t packed_size) {
   const std::size_t stride = ValueRows(packed_size).stride();
   const auto later = [&](std::size_t left, std::size_t right) {
-    return order(runs[left].row(), runs[right].row(), stride) > 0;
+    return compare_rows(runs[left].row(), runs[right].row(), stride) > 0;
   };
   std::vector<std::size_t> heap;  // of runs that are not at their end, the least row on top
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -169,7 +161,7 @@ std::uint64_t write_merged(SpillFile& file, std::uint64_t offset, std::vector<Ru
     std::ranges::pop_heap(heap, later);
     RunReader& run = runs[heap.back()];
     const std::uint64_t* const row = run.row();
-    if (last.empty() || order(row, last.data(), stride) != 0) {
+    if (last.empty() || compare_rows(row, last.data(), stride) != 0) {
       writer.add(row);
       last.assign(row, row + stride);
     }

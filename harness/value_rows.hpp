@@ -14,6 +14,14 @@ struct FreeMemory {
   void operator()(void* memory) const { std::free(memory); }
 };
 
+/// Compares rows of `stride` words as integers: below 0, 0 or above 0 as the first is less, equal or greater.
+inline int compare_rows(const std::uint64_t* left, const std::uint64_t* right, std::size_t stride) {
+  for (std::size_t word = stride; word-- > 0;) {
+    if (left[word] != right[word]) return left[word] < right[word] ? -1 : 1;
+  }
+  return 0;
+}
+
 /// Packed values while a set is built: rows of 64-bit words, low word first, with zeros beyond the packed size. Every
 /// size up to max_packed_size is generated and sorted in this one form.
 class ValueRows {

@@ -10,13 +10,6 @@
 namespace bitwitness {
 namespace {
 
-bool less(const std::uint64_t* left, const std::uint64_t* right, std::size_t stride) {
-  for (std::size_t word = stride; word-- > 1;) {
-    if (left[word] != right[word]) return left[word] < right[word];
-  }
-  return left[0] < right[0];
-}
-
 void copy_row(std::uint64_t* to, const std::uint64_t* from, std::size_t stride) {
   for (std::size_t word = 0; word < stride; ++word) to[word] = from[word];
 }
@@ -69,7 +62,7 @@ class GroupSort {
 
   [[nodiscard]] bool is_sorted(std::size_t begin, std::size_t end) const {
     for (std::size_t next = begin + 1; next < end; ++next) {
-      if (less(row(next), row(next - 1), stride)) return false;
+      if (compare_rows(row(next), row(next - 1), stride) < 0) return false;
     }
     return true;
   }
@@ -79,7 +72,7 @@ class GroupSort {
     for (std::size_t next = begin + 1; next < end; ++next) {
       copy_row(held.data(), row(next), stride);
       std::size_t to = next;
-      for (; to > begin && less(held.data(), row(to - 1), stride); --to) copy_row(row(to), row(to - 1), stride);
+      for (; to > begin && compare_rows(held.data(), row(to - 1), stride) < 0; --to) copy_row(row(to), row(to - 1), stride);
       copy_row(row(to), held.data(), stride);
     }
   }
@@ -133,7 +126,7 @@ void sort_by_index(ValueRows& rows) {
   }
   std::ranges::sort(order, [&](const Entry& left, const Entry& right) {
     if (left.top != right.top) return left.top < right.top;
-    return less(words + left.row * stride, words + right.row * stride, stride);
+    return compare_rows(words + left.row * stride, words + right.row * stride, stride) < 0;
   });
   std::vector<std::uint64_t> held(stride);
   for (std::size_t start = 0; start < order.size(); ++start) {
@@ -154,7 +147,7 @@ void sort_by_index(ValueRows& rows) {
 std::size_t drop_repeated(std::span<std::uint64_t> words, std::size_t stride) {
   std::uint64_t* to = words.data();
   for (std::uint64_t* from = words.data(); from != words.data() + words.size(); from += stride) {
-    if (to != words.data() && !less(to - stride, from, stride)) continue;
+    if (to != words.data() && compare_rows(to - stride, from, stride) >= 0) continue;
     copy_row(to, from, stride);
     to += stride;
   }

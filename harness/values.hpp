@@ -34,11 +34,14 @@ class DistinctValues;
 /// Error.
 using CorpusReader = std::function<std::vector<std::string>(DistinctValues& values, const std::string& path)>;
 
+/// Bytes that collecting values may take unless another number is given.
+inline constexpr std::uint64_t default_values_memory = std::uint64_t{1} << 30;
+
 /// What a set may be told besides its sources.
 struct ValueOptions {
   Shard shard;
   CorpusReader corpus;                           ///< reads `corpus:`; without it that source is refused
-  std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes for collecting a corpus, as MemoryBudget bounds them
+  std::uint64_t memory = default_values_memory;  ///< bytes for collecting a corpus, as MemoryBudget bounds them
 };
 
 /// Distinct packed values, sorted as little-endian integers. Immutable; `read` may be called from several threads.

@@ -47,7 +47,7 @@ struct CensusOptions {
   bool evidence = false;
   std::optional<KindChoice> values_of;  ///< the kind whose values are wanted
   std::size_t limit = 1000;             ///< refusals to keep; counts are never capped
-  std::uint64_t memory = MemoryBudget::default_bytes;
+  std::uint64_t memory = default_values_memory;
 };
 
 /// What files hold.

@@ -2,6 +2,7 @@
 
 #include "harness/cli/output.hpp"
 #include "harness/error.hpp"
+#include "harness/values.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -21,7 +22,6 @@ constexpr std::uint64_t most_listed = 1'000'000;
 // Less than the first would make thousands of temporary files of a large corpus.
 constexpr std::uint64_t least_memory = std::uint64_t{16} << 20;
 constexpr std::uint64_t most_memory = std::uint64_t{1} << 44;
-constexpr std::uint64_t default_memory = std::uint64_t{1} << 30;
 
 std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
   std::uint64_t value = 0;
@@ -194,7 +194,7 @@ unsigned parse_jobs(const std::optional<std::string>& text) {
 }
 
 std::uint64_t parse_memory(const std::optional<std::string>& text) {
-  return text ? parse_count("--values-memory", *text, least_memory >> 20, most_memory >> 20) << 20 : default_memory;
+  return text ? parse_count("--values-memory", *text, least_memory >> 20, most_memory >> 20) << 20 : default_values_memory;
 }
 
 RunSettings parse_run(const RunArguments& arguments) {
