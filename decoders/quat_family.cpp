@@ -266,7 +266,7 @@ std::array<std::uint16_t, 3> codes_near_unit(const ComponentRule& rule, int maxi
     best = {first, second, third};
   }
   // Any of the three may be the one that was solved for.
-  std::ranges::rotate(best, best.begin() + static_cast<std::ptrdiff_t>(part(10) * 3.0));
+  std::rotate(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(part(10) * 3.0), best.end());
   return {static_cast<std::uint16_t>(best[0]), static_cast<std::uint16_t>(best[1]),
           static_cast<std::uint16_t>(best[2])};
 }

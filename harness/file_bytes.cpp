@@ -66,12 +66,12 @@ class Lister {
   FileList take() {
     std::ranges::sort(found_, {}, [](const Found& file) { return std::tie(file.normal, file.path); });
     // Behind a link, ".." leads elsewhere than its spelling tells.
-    const auto repeated = std::ranges::unique(found_, [](const Found& left, const Found& right) {
+    const auto is_same = [](const Found& left, const Found& right) {
       std::error_code error;
       if (left.normal != right.normal) return false;
       return left.path == right.path || fs::equivalent(left.path, right.path, error);
-    });
-    found_.erase(repeated.begin(), repeated.end());
+    };
+    found_.erase(std::unique(found_.begin(), found_.end(), is_same), found_.end());
     for (const Found& file : found_) list_.files.push_back(file.path.string());
     std::ranges::sort(list_.files);
     return std::move(list_);

@@ -40,10 +40,10 @@ forbidden() {
 
 forbidden decoders '#include [<"](harness|tests|fmt|nlohmann)/' 'decoders use the standard library only'
 forbidden harness '#include "tests/' 'the harness does not know the tests'
-for file in harness/*.cpp harness/*.hpp; do
+while IFS= read -r file; do
   if grep -qE '#include "(decoders|harness/cli)/' "$file"; then breach "$file: the core knows bytes and words, not decoders or the CLI"; fi
   if grep -qE 'std::(cout|cerr|abort|exit)|fmt::print|[^:a-z_]printf\(' "$file"; then breach "$file: libraries neither print nor exit"; fi
-done
+done < <(find harness -path harness/cli -prune -o \( -name '*.cpp' -o -name '*.hpp' \) -print)
 
 while IFS= read -r file; do
   lines=$(wc -l <"$file")

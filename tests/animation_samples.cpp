@@ -14,12 +14,6 @@ namespace bitwitness::tests {
 
 using namespace decoders;
 
-Bytes Random::bytes(std::size_t count) {
-  Bytes made(count);
-  for (std::byte& byte : made) byte = std::byte(static_cast<std::uint8_t>(next() >> 56));
-  return made;
-}
-
 namespace {
 
 constexpr std::array<unsigned, 9> sws_kinds{4, 5, 6, 7, 8, 9, 10, 11, 17};

@@ -1,5 +1,6 @@
 #pragma once
 #include "decoders/animation_writer.hpp"
+#include "tests/random.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,28 +15,6 @@
 namespace bitwitness::tests {
 
 using Bytes = std::vector<std::byte>;
-
-/// splitmix64: equal seeds give equal numbers everywhere.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-
-  std::size_t below(std::size_t limit) { return static_cast<std::size_t>(next() % limit); }
-  bool one_in(std::size_t limit) { return below(limit) == 0; }
-  std::uint32_t word() { return static_cast<std::uint32_t>(next() >> 32); }
-  Bytes bytes(std::size_t count);
-
- private:
-  std::uint64_t state_;
-};
 
 /// Keeps the bytes that the spans of a made object point to.
 class Store {

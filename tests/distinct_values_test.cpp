@@ -5,6 +5,7 @@
 #include "harness/value_generators.hpp"
 #include "harness/values.hpp"
 #include "tests/catch.hpp"
+#include "tests/held_memory.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -13,7 +14,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
@@ -126,16 +126,6 @@ class NoTemporaryFolder {
   std::optional<std::string> kept_;
 };
 
-/// Bytes that this process holds ("VmRSS:"), or has held at most since the peak was last reset ("VmHWM:").
-std::uint64_t held(std::string_view which) {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    std::uint64_t kilobytes = 0;
-    if (word == which && status >> kilobytes) return 1024 * kilobytes;
-  }
-  return 0;
-}
-
 /// Gives what was freed back and makes what is held now the peak. Returns false where that cannot be done.
 bool reset_peak() {
   if (!measures_memory) return false;
@@ -189,10 +179,12 @@ TEST_CASE("what exceeds the budget goes to files and comes back the same", "[val
     CHECK(same);
     CHECK(files_open() == open_before);
     CHECK(expected.size() / packed_size > 700'000);
-    CHECK(std::ranges::is_sorted(std::views::iota(std::size_t{0}, expected.size() / packed_size), [&](auto a, auto b) {
-      return is_less(std::span(expected).subspan(a * packed_size, packed_size),
-                     std::span(expected).subspan(b * packed_size, packed_size));
-    }));
+    bool is_sorted = true;
+    for (std::size_t at = packed_size; at < expected.size(); at += packed_size) {
+      is_sorted = is_sorted && !is_less(std::span(expected).subspan(at, packed_size),
+                                        std::span(expected).subspan(at - packed_size, packed_size));
+    }
+    CHECK(is_sorted);
     CHECK_FALSE(large.exceeded());
     CHECK_FALSE(small.exceeded());
   }
@@ -254,7 +246,7 @@ TEST_CASE("many spills take few descriptors and little memory", "[values]") {
   REQUIRE(child >= 0);
   if (child == 0) {
     const bool measured = reset_peak();
-    const std::uint64_t before = held("VmRSS:");
+    const std::uint64_t before = tests::held_memory();
     const std::size_t open = files_open();
     const rlimit limits{open + 1, open + 1};  // counting took one: two are left, for a file and what it is merged into
     if (setrlimit(RLIMIT_NOFILE, &limits) != 0) _exit(2);
@@ -275,7 +267,7 @@ TEST_CASE("many spills take few descriptors and little memory", "[values]") {
       feeder.close();
     }
     const PackedValues packed = values.finish();
-    const std::uint64_t peak = held("VmHWM:");
+    const std::uint64_t peak = tests::peak_memory();
     if (packed.count != count) _exit(3);
     for (std::uint64_t i = 1; i < count; ++i) {
       const std::byte* const at = packed.bytes.get() + 6 * i;
@@ -313,7 +305,7 @@ TEST_CASE("a set with a spilled corpus has the values, and the shards, of one in
     set.read(0, all);
     return all;
   };
-  const Bytes expected = values_of({}, MemoryBudget::default_bytes);
+  const Bytes expected = values_of({}, default_values_memory);
   CHECK(expected.size() > std::size_t{6} * 200'000);
   Bytes joined;
   for (std::uint64_t index = 1; index <= 3; ++index) {

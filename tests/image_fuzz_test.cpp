@@ -3,6 +3,7 @@
 #include "harness/image.hpp"
 #include "tests/catch.hpp"
 #include "tests/pe_builder.hpp"
+#include "tests/random.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,22 +13,6 @@ using namespace bitwitness;
 using namespace bitwitness::tests;
 
 namespace {
-
-/// splitmix64.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31U);
-  }
-  std::size_t below(std::size_t limit) { return static_cast<std::size_t>(next() % limit); }
-
- private:
-  std::uint64_t state_;
-};
 
 PeBuilder everything(bool is_64) {
   PeBuilder builder;

@@ -182,6 +182,7 @@ inline void put_decoys(Build& build) {
   }
 }
 
+inline constexpr std::uint64_t endless_decoy = decoys + decoy_size;
 inline constexpr std::uint64_t near_decoy = decoys + 4 * decoy_size;
 
 }  // namespace bitwitness::tests::location

@@ -1,6 +1,7 @@
 #include "decoders/packed_quat48.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/decoder_support.hpp"
 
 #include <array>
 #include <bit>
@@ -40,34 +41,6 @@ std::uint32_t bits_of(float value) {
   return std::bit_cast<std::uint32_t>(value);
 }
 
-// Rounds value * 2^-38 to binary32 with integer arithmetic alone, ties to even.
-std::uint32_t round_to_binary32(std::int64_t value) {
-  if (value == 0) return 0;
-  const std::uint32_t sign = value < 0 ? 0x80000000u : 0;
-  auto magnitude = static_cast<std::uint64_t>(value < 0 ? -value : value);
-  int exponent = 127 - 38 + 23;
-  const int excess = static_cast<int>(std::bit_width(magnitude)) - 24;
-  if (excess > 0) {
-    const std::uint64_t half = std::uint64_t{1} << (excess - 1);
-    const std::uint64_t rest = magnitude & (2 * half - 1);
-    magnitude >>= excess;
-    if (rest > half || (rest == half && (magnitude & 1) != 0)) ++magnitude;
-    exponent += excess;
-  }
-  while (magnitude < (1u << 23)) magnitude <<= 1, --exponent;
-  if (magnitude == (1u << 24)) magnitude >>= 1, ++exponent;
-  return sign | static_cast<std::uint32_t>(exponent) << 23 | (static_cast<std::uint32_t>(magnitude) & 0x7FFFFFu);
-}
-
-// The value of a binary32 in units of 2^-38; exact for every number that a component's steps meet.
-std::int64_t in_fixed_point(std::uint32_t bits) {
-  if (bits == 0) return 0;
-  const int shift = static_cast<int>(bits >> 23 & 0xFF) - (127 - 38 + 23);
-  const std::int64_t significand = (bits & 0x7FFFFF) | 0x800000;
-  const std::int64_t magnitude = shift >= 0 ? significand << shift : significand >> -shift;
-  return (bits >> 31) != 0 ? -magnitude : magnitude;
-}
-
 // Deterministic words for the tests below: a 64-bit linear congruential generator's high bits.
 class Draws {
  public:
@@ -105,8 +78,7 @@ TEST_CASE("packed_quat48 ignores bit 15 of the third word", "[decoders]") {
 
 TEST_CASE("packed_quat48 components equal integer arithmetic for every code", "[decoders]") {
   for (int code = 0; code < codes; ++code) {
-    const std::uint32_t product = round_to_binary32(std::int64_t{code} * 0xB5065D);
-    const std::uint32_t expected = round_to_binary32(in_fixed_point(product) - in_fixed_point(0x3F3504F3));
+    const std::uint32_t expected = bitwitness::testing::component_by_integers(code, 0x3835065D, 38);
     INFO("code " << code);
     REQUIRE(bits_of(quat::component(code)) == expected);
     REQUIRE((expected & 0x7FFFFFFF) != 0);

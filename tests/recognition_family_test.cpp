@@ -372,6 +372,13 @@ TEST_CASE("a twin whose mistake is a rule of the family is recognised as that ru
   }
 }
 
+TEST_CASE("the two-key form of a twin is recognised as its rule on both keys") {
+  const Recognition found = recognized_at(BITWITNESS_FIXTURES_DIR "/broken_x87_no_clamp.exe", 0x103f340,
+                                          "stdcall(in u8[6], in u8[6], out f32[4], out f32[4])");
+  CHECK(names_of(found, *rules_of("cdecl(in u8[12], out f32[8])").rules) ==
+        "pair/quat48/step_f32.3f3504f3.f32/masked/insert/index01/nan.minus_abc.f64");
+}
+
 TEST_CASE("a twin with a constant of its own follows no rule; the nearest are told") {
   for (const std::string kind : {"x87", "sse2"}) {
     INFO(kind);

@@ -3,6 +3,7 @@
 #include "harness/signature.hpp"
 #include "harness/target.hpp"
 #include "tests/catch.hpp"
+#include "tests/random.hpp"
 
 #include <array>
 #include <cstdint>
@@ -15,26 +16,9 @@
 namespace bitwitness {
 namespace {
 
+using tests::Random;
+
 constexpr std::uint64_t seed = 0x5eed0f7e87;
-
-// splitmix64
-class Generator {
- public:
-  explicit Generator(std::uint64_t state) : state_(state) {}
-
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-
-  std::size_t below(std::size_t limit) { return static_cast<std::size_t>(next() % limit); }
-
- private:
-  std::uint64_t state_;
-};
 
 constexpr std::array<std::string_view, 9> signatures{"cdecl(in u8[6], out f32[4])",
                                                      "stdcall(in u8[6], in u8[6], out f32[4], out f32[4])",
@@ -55,7 +39,7 @@ constexpr std::array<std::string_view, 22> target_tokens{
     "[",           "]",          "{",         "}",         "#",  "1979-05-27", "nan",     "1e9",
     "0x7fffffff",  "true",       "name = \"", "kind = \"", ".",  "\xff"};
 
-std::string mutated(std::string text, Generator& random, std::span<const std::string_view> tokens) {
+std::string mutated(std::string text, Random& random, std::span<const std::string_view> tokens) {
   for (std::size_t changes = 1 + random.below(4); changes > 0; --changes) {
     const std::size_t at = random.below(text.size() + 1);
     const std::size_t length = random.below(12);
@@ -98,7 +82,7 @@ std::size_t column_of(std::string_view message) {
 }  // namespace
 
 TEST_CASE("a mutated signature is read and printed back, or refused with a column", "[signature][fuzz]") {
-  Generator random(seed);
+  Random random(seed);
   std::size_t read = 0;
   std::size_t refused = 0;
   for (int i = 0; i < 20000; ++i) {
@@ -127,7 +111,7 @@ TEST_CASE("a mutated signature is read and printed back, or refused with a colum
 }
 
 TEST_CASE("a mutated target is read, or refused with its line", "[target][fuzz]") {
-  Generator random(seed);
+  Random random(seed);
   std::size_t read = 0;
   std::size_t refused = 0;
   for (int i = 0; i < 3000; ++i) {

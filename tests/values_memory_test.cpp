@@ -1,6 +1,7 @@
 #include "harness/error.hpp"
 #include "harness/values.hpp"
 #include "tests/catch.hpp"
+#include "tests/held_memory.hpp"
 
 #include <iostream>
 
@@ -30,19 +31,9 @@ using namespace bitwitness;
 
 namespace {
 
-// Bytes that this process holds ("VmRSS:") or has held at most since the peak was last reset ("VmHWM:").
-std::uint64_t held(std::string_view which) {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    std::uint64_t kilobytes = 0;
-    if (word == which && status >> kilobytes) return 1024 * kilobytes;
-  }
-  return 0;
-}
-
 // Builds a set in a process of its own. Returns the bytes a value that this took, or nothing where the kernel does not
 // let the peak be reset.
-std::optional<int> bytes_a_value(std::string_view which, std::size_t packed_size, std::uint64_t count, Shard shard) {
+std::optional<int> bytes_a_value(std::uint64_t (*measure)(), std::size_t packed_size, std::uint64_t count, Shard shard) {
   constexpr int unknown = 255;
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -51,10 +42,10 @@ std::optional<int> bytes_a_value(std::string_view which, std::size_t packed_size
     malloc_trim(0);
     std::ofstream reset("/proc/self/clear_refs");
     if (!(reset << "5" << std::flush)) _exit(unknown);
-    const std::uint64_t before = held(which);
+    const std::uint64_t before = measure();
     const ValueSet set = ValueSet::build(packed_size, {}, std::vector{"random:" + std::to_string(count)}, {.shard = shard, .corpus = {}});
     malloc_trim(0);
-    const std::uint64_t taken = held(which) - before;
+    const std::uint64_t taken = measure() - before;
     _exit(set.size() == 0 ? unknown : static_cast<int>(std::min<std::uint64_t>(taken / count, unknown - 1)));
   }
   int status = 0;
@@ -75,7 +66,7 @@ TEST_CASE("values are built within twice their rows' memory and kept in their ow
   };
   for (const Case& expected : {Case{6, 8, 8}, Case{12, 16, 16}, Case{17, 24, 16}}) {
     INFO("packed size " << expected.packed_size);
-    const std::optional<int> peak = bytes_a_value("VmHWM:", expected.packed_size, count, {});
+    const std::optional<int> peak = bytes_a_value(tests::peak_memory, expected.packed_size, count, {});
     if (!peak) {
       std::cout << "SKIPPED: this kernel does not let a process reset its peak\n";
       return;
@@ -83,11 +74,11 @@ TEST_CASE("values are built within twice their rows' memory and kept in their ow
     CHECK(*peak >= expected.rows);
     CHECK(*peak <= expected.rows + expected.scratch + 1);
     const auto size = static_cast<int>(expected.packed_size);
-    const std::optional<int> kept = bytes_a_value("VmRSS:", expected.packed_size, count, {});
+    const std::optional<int> kept = bytes_a_value(tests::held_memory, expected.packed_size, count, {});
     REQUIRE(kept);
     CHECK(*kept >= size);
     CHECK(*kept <= size + 1);
-    const std::optional<int> kept_of_third = bytes_a_value("VmRSS:", expected.packed_size, count, {2, 3});
+    const std::optional<int> kept_of_third = bytes_a_value(tests::held_memory, expected.packed_size, count, {2, 3});
     REQUIRE(kept_of_third);
     CHECK(*kept_of_third >= size / 3);
     CHECK(*kept_of_third <= size / 3 + 1);

@@ -18,7 +18,8 @@ namespace {
 using namespace bitwitness;
 
 constexpr auto commands = {cli::add_verify_command, cli::add_census_command, cli::add_decode_command,
-                           cli::add_list_command, cli::add_probe_command, cli::add_locate_command, cli::add_recognize_command, cli::add_trace_command};
+                           cli::add_list_command, cli::add_probe_command, cli::add_locate_command,
+                           cli::add_recognize_command, cli::add_trace_command};
 
 constexpr const char* footer =
     "Exit status: 0 done, and whatever was compared agreed; 1 a difference, a value without a result, a refused file, an\n"

@@ -217,7 +217,7 @@ class RoutineSearch {
       out.calls.push_back(std::move(call));
     }
     // Bytes in no function that anything refers to may be no code at all.
-    std::ranges::stable_partition(out.calls, [](const CallSite& call) { return call.function != 0; });
+    std::stable_partition(out.calls.begin(), out.calls.end(), [](const CallSite& call) { return call.function != 0; });
   }
 
   const CodeMap& map_;

@@ -61,8 +61,8 @@ void WordTable::finish() {
 }
 
 std::span<const WordTable::Row> WordTable::rows_of(std::uint32_t word) const {
-  const auto found = std::ranges::equal_range(rows_, word, {}, &Row::word);
-  return {found.begin(), found.end()};
+  const auto first = std::ranges::lower_bound(rows_, word, {}, &Row::word);
+  return {first, std::ranges::upper_bound(first, rows_.end(), word, {}, &Row::word)};
 }
 
 CodeMap::CodeMap(const Image& image) : image_(image) {

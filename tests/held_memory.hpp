@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace bitwitness::tests {
+
+/// Returns the bytes that this process's row `which` ("Rss:", say) of a file of /proc/self tells, or 0 without one.
+inline std::uint64_t proc_bytes(const char* path, std::string_view which) {
+  std::ifstream file(path);
+  for (std::string word; file >> word;) {
+    std::uint64_t kilobytes = 0;
+    if (word == which && file >> kilobytes) return 1024 * kilobytes;
+  }
+  return 0;
+}
+
+/// Returns the bytes that this process holds now. Counted page by page: "VmRSS:" of /proc/self/status lags behind by
+/// what each processor has not reported yet.
+inline std::uint64_t held_memory() { return proc_bytes("/proc/self/smaps_rollup", "Rss:"); }
+
+/// Returns the most bytes that this process has held since the peak was last reset.
+inline std::uint64_t peak_memory() { return proc_bytes("/proc/self/status", "VmHWM:"); }
+
+}  // namespace bitwitness::tests
