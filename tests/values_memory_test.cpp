@@ -31,8 +31,8 @@ using namespace bitwitness;
 
 namespace {
 
-// Builds a set in a process of its own. Returns the bytes a value that this took, or nothing where the kernel does not
-// let the peak be reset.
+// Builds a set in a process of its own. Returns the bytes a value that this took, to the nearest, or nothing where the
+// kernel does not let the peak be reset.
 std::optional<int> bytes_a_value(std::uint64_t (*measure)(), std::size_t packed_size, std::uint64_t count, Shard shard) {
   constexpr int unknown = 255;
   const pid_t child = fork();
@@ -46,7 +46,7 @@ std::optional<int> bytes_a_value(std::uint64_t (*measure)(), std::size_t packed_
     const ValueSet set = ValueSet::build(packed_size, {}, std::vector{"random:" + std::to_string(count)}, {.shard = shard, .corpus = {}});
     malloc_trim(0);
     const std::uint64_t taken = measure() - before;
-    _exit(set.size() == 0 ? unknown : static_cast<int>(std::min<std::uint64_t>(taken / count, unknown - 1)));
+    _exit(set.size() == 0 ? unknown : static_cast<int>(std::min<std::uint64_t>((taken + count / 2) / count, unknown - 1)));
   }
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
