@@ -40,6 +40,16 @@ bool is_pointer(const Argument& argument) {
   return argument.role == Role::in || argument.role == Role::out || argument.role == Role::inout;
 }
 
+std::vector<Piece> pieces_of(const Type& type) {
+  std::vector<Piece> pieces;
+  for (std::size_t element = 0; element < type.count; ++element) {
+    const std::size_t offset = type.offset_of(element);
+    if (pieces.empty() || pieces.back().offset + pieces.back().size != offset) pieces.push_back({offset, 0});
+    pieces.back().size += size_of(type.scalar);
+  }
+  return pieces;
+}
+
 /// What one argument passes: a known word, or packed bytes patched in before each call.
 struct Passed {
   std::uint64_t word = 0;
@@ -87,10 +97,12 @@ class Planner {
     for (std::size_t i = 0; i < signature_.arguments.size(); ++i) {
       const Argument& argument = signature_.arguments[i];
       if (argument.role == Role::in) {
-        plan_.slots.push_back({Role::in, argument.type, {input_bytes, argument.type.size()}, packed, i});
-        input_bytes += round_up(argument.type.size(), 16) + filler_behind_input;
+        const Region place{input_bytes, argument.type.extent()};
+        plan_.slots.push_back({Role::in, argument.type, pieces_of(argument.type), place, packed, i});
+        input_bytes += round_up(argument.type.extent(), 16) + filler_behind_input;
       } else if (is_pointer(argument)) {
-        plan_.slots.push_back({argument.role, argument.type, {0, argument.type.size()}, packed, i});
+        const Region place{0, argument.type.extent()};
+        plan_.slots.push_back({argument.role, argument.type, pieces_of(argument.type), place, packed, i});
       }
       if (argument.role != Role::out && argument.role != Role::constant) packed += argument.type.size();
     }
@@ -261,8 +273,7 @@ class Planner {
       const Slot& slot = plan_.slots[i];
       if (slot.role == Role::in) continue;
       for (std::size_t element = 0; element < slot.type.count; ++element) {
-        plan_.outputs.push_back(
-            {OutputElement::Source::slot, i, element * size_of(slot.type.scalar), slot.type.scalar});
+        plan_.outputs.push_back({OutputElement::Source::slot, i, slot.type.offset_of(element), slot.type.scalar});
       }
     }
     if (!signature_.result) return;

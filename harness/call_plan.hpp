@@ -44,13 +44,22 @@ struct Region {
   [[nodiscard]] bool contains(std::uint64_t at) const { return at - address < size; }
 };
 
+/// A stretch of a buffer without gaps.
+struct Piece {
+  std::size_t offset = 0;  ///< in the buffer
+  std::size_t size = 0;    ///< bytes
+};
+
 /// A buffer that a pointer argument points at.
 struct Slot {
   Role role = Role::in;
   Type type;
+  std::vector<Piece> pieces;      ///< in order; what lies between them belongs to nobody
   Region region;                  ///< the buffer itself
   std::size_t packed_offset = 0;  ///< of its bytes in the packed value (in, inout)
   std::size_t argument = 0;       ///< index in the signature
+
+  [[nodiscard]] bool has_gaps() const { return pieces.size() != 1 || pieces.front().offset != 0; }
 };
 
 /// Packed bytes that are copied to a place other than a slot before each call, extended to `width` bytes.

@@ -150,6 +150,16 @@ std::size_t Type::size() const {
   return size_of(scalar) * count;
 }
 
+std::size_t Type::extent() const {
+  return offset_of(count - 1) + size_of(scalar);
+}
+
+std::size_t Type::offset_of(std::size_t element) const {
+  std::size_t offset = element * size_of(scalar);
+  for (const Skip& skip : skips) offset += skip.before <= element ? skip.bytes : 0;
+  return offset;
+}
+
 std::size_t Type::word_count() const {
   return (size_of(scalar) == 8 ? std::size_t{2} : std::size_t{1}) * count;
 }
@@ -206,8 +216,15 @@ std::string to_string(const Signature& signature) {
 
 std::string to_string(const Type& type) {
   std::string out(to_string(type.scalar));
-  if (type.is_array) out += fmt::format("[{}]", type.count);
-  return out;
+  if (!type.is_array) return out;
+  out += '[';
+  std::uint32_t printed = 0;
+  for (const Skip& skip : type.skips) {
+    if (skip.before != printed) out += fmt::format("{}, ", skip.before - printed);
+    out += fmt::format("+{}, ", skip.bytes);
+    printed = skip.before;
+  }
+  return out + fmt::format("{}]", type.count - printed);
 }
 
 std::string_view to_string(Scalar scalar) {

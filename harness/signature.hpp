@@ -22,13 +22,23 @@ struct Register {
   bool operator==(const Register&) const = default;
 };
 
+/// Bytes behind a pointer that a routine passes over: they are neither packed value nor output.
+struct Skip {
+  std::uint32_t before = 0;  ///< index of the element that follows
+  std::uint32_t bytes = 0;
+  bool operator==(const Skip&) const = default;
+};
+
 /// A scalar or an array of `count` of them.
 struct Type {
   Scalar scalar = Scalar::u8;
   std::uint32_t count = 1;
-  bool is_array = false;  ///< "u8[1]" and "u8" differ in print only
+  bool is_array = false;      ///< "u8[1]" and "u8" differ in print only
+  std::vector<Skip> skips{};  ///< by rising index; of what a pointer points to only
 
-  [[nodiscard]] std::size_t size() const;        ///< bytes
+  [[nodiscard]] std::size_t size() const;        ///< bytes of the elements
+  [[nodiscard]] std::size_t extent() const;      ///< bytes from the pointer to the last element's end
+  [[nodiscard]] std::size_t offset_of(std::size_t element) const;  ///< bytes from the pointer on
   [[nodiscard]] std::size_t word_count() const;  ///< 32-bit words when it is output: 2 for an 8-byte scalar, else 1, each
   bool operator==(const Type&) const = default;
 };
@@ -72,15 +82,18 @@ struct Signature {
 inline constexpr std::size_t max_packed_size = 256;
 inline constexpr std::size_t max_output_bytes = 1024;
 inline constexpr std::size_t max_arguments = 16;
+inline constexpr std::size_t max_skips = 64;
 
 /// Parses the signature language. Throws Error with the text, a caret's column (from 1) and what was expected there.
 ///
 ///   signature  := convention "(" [argument {"," argument}] ")" ["->" result]
 ///   convention := cdecl | stdcall | thiscall | fastcall | win64 | auto
 ///   argument   := ("in" | "out" | "inout") type ["@" register] | "value" type ["@" register] | type "=" literal ["@" register]
+///   type       := scalar ["[" ["+" bytes ","] count {"," "+" bytes "," count} "]"]
 ///   result     := (f32 | f64 | u32 | u64) ["@" register]
 ///   literal    := decimal or 0x… integer; of an f32 or f64 a decimal number, or 0x… for its bits
 ///
+/// "+ bytes" passes over what lies there: `out f32[4, +16, 4]` is two times four floats, 32 bytes apart.
 /// `auto` has no arguments and stands alone. Nothing else may lack packed input or output, or name a register twice.
 Signature parse_signature(std::string_view text);
 

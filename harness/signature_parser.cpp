@@ -200,15 +200,36 @@ class Parser {
     type.scalar = *scalar;
     if (!accept('[')) return type;
     type.is_array = true;
+    type.count = 0;
+    do {
+      if (accept('+')) {
+        if (type.skips.size() == max_skips) fail(pos_ - 1, fmt::format("at most {} gaps", max_skips));
+        type.skips.push_back({type.count, parse_number("bytes to pass over")});
+        require(',', "',': elements follow the bytes that are passed over");
+      } else if (type.count != 0) {
+        fail(pos_, "'+' and the bytes to pass over");
+      }
+      type.count += parse_number("elements");
+      if (type.extent() > max_output_bytes) fail(pos_, fmt::format("at most {} bytes", max_output_bytes));
+    } while (accept(','));
+    require(']', "',' or ']'");
+    return type;
+  }
+
+  std::uint32_t parse_number(std::string_view of) {
     skip_blanks();
     const std::size_t at = pos_;
+    std::uint32_t number = 0;
     while (pos_ < text_.size() && is_digit(text_[pos_])) ++pos_;
-    const auto error = std::from_chars(text_.data() + at, text_.data() + pos_, type.count).ec;
-    if (error != std::errc{} || type.count == 0 || type.count > max_output_bytes) {
-      fail(at, fmt::format("a count of elements from 1 to {}", max_output_bytes));
+    const auto error = std::from_chars(text_.data() + at, text_.data() + pos_, number).ec;
+    if (error != std::errc{} || number == 0 || number > max_output_bytes) {
+      fail(at, fmt::format("a count of {} from 1 to {}", of, max_output_bytes));
     }
-    require(']', "']'");
-    return type;
+    return number;
+  }
+
+  void require_no_skips(std::size_t at, const Type& type) const {
+    if (!type.skips.empty()) fail(at, "no '+': only what a pointer points to has bytes to pass over");
   }
 
   void parse_argument() {
@@ -225,6 +246,7 @@ class Parser {
       const std::size_t type_at = pos_;
       argument.role = role->second;
       argument.type = parse_type("a type: u8 … u64, i8 … i64, f32 or f64");
+      if (argument.role == Role::value) require_no_skips(type_at, argument.type);
       signature_.arguments.push_back(argument);
       require_sizes(type_at);
     } else {
@@ -241,7 +263,7 @@ class Parser {
   void require_sizes(std::size_t at) const {
     std::size_t output = 0;
     for (const Argument& argument : signature_.arguments) {
-      if (argument.role == Role::out || argument.role == Role::inout) output += argument.type.size();
+      if (argument.role == Role::out || argument.role == Role::inout) output += argument.type.extent();
     }
     if (signature_.packed_size() > max_packed_size) fail(at, fmt::format("at most {} packed bytes", max_packed_size));
     if (output > max_output_bytes) fail(at, fmt::format("at most {} bytes of output", max_output_bytes));

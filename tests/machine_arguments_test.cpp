@@ -230,6 +230,14 @@ const Case cases_32[] = {
      [](Packed p) {
        return Words{u16(p), u16(p, 2), u16(p, 4)};
      }},
+    {"out_u16_3", "cdecl(in u8[2, +2, 2], out u16[1, +2, 1])",  // the middle one is passed over
+     [](Packed p) {
+       return Words{u16(p), u16(p, 2)};
+     }},
+    {"out_u16_3", "cdecl(in u8[+2, 4], out u16[+2, 2])",
+     [](Packed p) {
+       return Words{u16(p), u16(p, 2)};
+     }},
     {"out_f64", "cdecl(in u8, out f64)", [](Packed p) { return halves(double{static_cast<double>(u8(p, 0))}); }},
     {"out_f64_2", "cdecl(in u8[2], out f64[2])",
      [](Packed p) {

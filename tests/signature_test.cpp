@@ -84,6 +84,7 @@ TEST_CASE("what is printed is read back the same", "[signature]") {
       "cdecl(in u8 @ r8, out u8)",
       "cdecl(f32 = -0, f64 = 1e+300, f32 = 0x7fc00001, f64 = 0xfff0000000000000, in u8) -> f32",
       "auto",
+      "cdecl(in u8[+4, 6], out f32[4, +16, 4], inout u16[1, +2, 1, +6, 3])",
   };
   for (const std::string& text : canonical) {
     INFO(text);
@@ -190,8 +191,35 @@ TEST_CASE("literals out of their type's range are refused at their column", "[si
   }
 }
 
+TEST_CASE("what a pointer's target passes over is neither packed nor output", "[signature]") {
+  const Signature signature = parse_signature("cdecl(in u8[+4, 6], out f32[4, +16, 4, +3, 1])");
+  CHECK(signature.packed_size() == 6);
+  CHECK(signature.word_count() == 9);
+  CHECK(signature.arguments[0].type.extent() == 10);
+  const Type& type = signature.arguments[1].type;
+  CHECK(type.size() == 36);
+  CHECK(type.extent() == 55);
+  CHECK(type.offset_of(0) == 0);
+  CHECK(type.offset_of(3) == 12);
+  CHECK(type.offset_of(4) == 32);
+  CHECK(type.offset_of(8) == 51);
+  const auto ends = [](const std::string& text, std::string_view end) {
+    CAPTURE(text);
+    CHECK(parse_error(text).ends_with(end));
+  };
+  ends("cdecl(in u8[4, 4], out u8)", "column 16: expected '+' and the bytes to pass over");
+  ends("cdecl(in u8[+4], out u8)", "column 15: expected ',': elements follow the bytes that are passed over");
+  ends("cdecl(in u8[4, +4], out u8)", "column 18: expected ',': elements follow the bytes that are passed over");
+  ends("cdecl(in u8[+4, +4, 1], out u8)", "column 17: expected a count of elements from 1 to 1024");
+  ends("cdecl(in u8[+0, 1], out u8)", "column 14: expected a count of bytes to pass over from 1 to 1024");
+  ends("cdecl(in u8[+99999999999, 1], out u8)", "column 14: expected a count of bytes to pass over from 1 to 1024");
+  ends("cdecl(in u8[+1024, 1], out u8)", "column 21: expected at most 1024 bytes");
+  ends("cdecl(value u8[+4, 6], out u8)", "column 13: expected no '+': only what a pointer points to has bytes to pass over");
+  ends("cdecl(in u8, out f32[+1000, 1], out f32[+1000, 1])", "expected at most 1024 bytes of output");
+}
+
 TEST_CASE("errors are one line with the text, the column and what was expected", "[signature]") {
-  CHECK(parse_error("cdecl(in u8[6], out f32[4)") == "signature 'cdecl(in u8[6], out f32[4)': column 26: expected ']'");
+  CHECK(parse_error("cdecl(in u8[6], out f32[4)") == "signature 'cdecl(in u8[6], out f32[4)': column 26: expected ',' or ']'");
   CHECK(parse_error("") == "signature '': column 1: expected cdecl, stdcall, thiscall, fastcall, win64 or auto");
   CHECK(parse_error("pascal(in u8)").find("column 1: expected cdecl") != std::string::npos);
   CHECK(parse_error("cdecl") == "signature 'cdecl': column 6: expected '('");
