@@ -68,7 +68,9 @@ std::string CallText::place(const Lane& lane, std::uint64_t address) const {
     }
   }
   const CallLayout& layout = plan.layout;
-  if (lane.has_thread_block() && address < page_size) return fmt::format("fs:[{:#x}] in the thread's block", address);
+  if (const Region block = thread_block_of(plan); lane.has_thread_block() && block.contains(address)) {
+    return fmt::format("{}:[{:#x}] in the thread's block", plan.is_64_bit ? "gs" : "fs", address - block.address);
+  }
   if (layout.stack.contains(address)) return "on the stack";
   if (near(layout.stack.address - page_size, page_size)) return "where the stack is exhausted";
   if (near(layout.stack.end(), page_size)) return "above the stack";
@@ -140,6 +142,9 @@ std::string CallText::trap(const Lane& lane, const CallEnd& end) const {
     case Trap::Kind::engine:
       break;
   }
+  if (trap.vector == Trap::broke_off) {
+    return fmt::format("leads to the code at {:#x}, on which the emulator breaks off", trap.address);
+  }
   return fmt::format("stops the emulator with its error {}", trap.vector);
 }
 
@@ -162,7 +167,7 @@ std::string CallText::stack_out_of_order(const Lane& lane, const CallEnd& end) c
 Incident CallText::incident(Lane& lane, const CallEnd& end) const {
   Incident incident;
   incident.address = end.instruction;
-  const std::optional<Instruction> instruction = disassemble_one(image_, end.instruction);
+  const std::optional<Instruction> instruction = executed_instruction(image_, end.instruction);
   if (instruction) {
     incident.instruction = instruction->text;
   } else if (const auto outside =
@@ -173,8 +178,9 @@ Incident CallText::incident(Lane& lane, const CallEnd& end) const {
   if (end.over_budget) {
     incident.kind = OutcomeKind::out_of_budget;
     incident.reason = fmt::format("has executed {} instructions and not returned", lane.budget());
-  } else if (end.refused && instruction) {
-    incident.reason = why_refused(image_, *instruction);
+  } else if (const auto why = instruction ? why_refused(image_, *instruction) : std::string_view();
+             !why.empty() && (end.refused || end.trap.vector == Trap::broke_off)) {
+    incident.reason = why;
   } else if (end.trap.kind != Trap::Kind::none) {
     incident.reason = trap(lane, end);
   } else if (end.sp_offset != 0) {

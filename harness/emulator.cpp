@@ -1,10 +1,15 @@
 #include "harness/emulator.hpp"
 
+#include "harness/abort_guard.hpp"
 #include "harness/error.hpp"
+#include "harness/mapped_memory.hpp"
 
+#include <atomic>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <unicorn/unicorn.h>
@@ -24,6 +29,10 @@ constexpr std::array<int, 16> general_64 = {UC_X86_REG_RAX, UC_X86_REG_RCX, UC_X
                                             UC_X86_REG_R12, UC_X86_REG_R13, UC_X86_REG_R14, UC_X86_REG_R15};
 constexpr std::array<int, 8> general_32 = {UC_X86_REG_EAX, UC_X86_REG_ECX, UC_X86_REG_EDX, UC_X86_REG_EBX,
                                            UC_X86_REG_ESP, UC_X86_REG_EBP, UC_X86_REG_ESI, UC_X86_REG_EDI};
+
+/// Engines that broke off cannot be closed any more; what they hold is lost.
+constexpr unsigned most_breaks = 64;
+std::atomic<unsigned> breaks{0};
 
 Access access_of(uc_mem_type type) {
   switch (type) {
@@ -56,12 +65,29 @@ struct Emulator::Impl {
     if (uc != nullptr) uc_close(uc);
   }
 
+  void map(const MappedMemory& mapping) {
+    const uc_err error =
+        uc_mem_map_ptr(uc, mapping.address, mapping.memory.size(), mapping.permissions, mapping.memory.data());
+    if (error == UC_ERR_OK) return;
+    throw Error(fmt::format("the emulator cannot map {} bytes at {:#x}: {}", mapping.memory.size(), mapping.address,
+                            uc_strerror(error)));
+  }
+
+  /// Does something to this engine and to every one that takes its place.
+  void set_up(std::function<void()> step) {
+    step();
+    steps.push_back(std::move(step));
+  }
+
+  std::mutex engine_mutex;  ///< held to replace the engine, and to use it from another thread
   uc_engine* uc = nullptr;
   uc_context* pristine = nullptr;
   bool is_64_bit;
   EmulatorEvents& events;
   Trap trap;
   std::exception_ptr failure;
+  std::vector<std::function<void()>> steps;
+  MappedMemories memories;
 
   template <typename Callback, typename... Extra>
   void hook(int type, Callback callback, std::uint64_t first, std::uint64_t last, Extra... extra) {
@@ -147,13 +173,6 @@ struct Emulator::Impl {
     });
   }
 
-  void map(std::uint64_t address, std::span<std::byte> memory, std::uint32_t permissions) const {
-    const uc_err error = uc_mem_map_ptr(uc, address, memory.size(), permissions, memory.data());
-    if (error == UC_ERR_OK) return;
-    throw Error(
-        fmt::format("the emulator cannot map {} bytes at {:#x}: {}", memory.size(), address, uc_strerror(error)));
-  }
-
   static void on_edge(uc_engine*, uc_tb* block, uc_tb*, void* user) {
     Impl& impl = self(user);
     if (impl.trap.kind != Trap::Kind::none) return;
@@ -178,9 +197,18 @@ struct Emulator::Impl {
 };
 
 Emulator::Emulator(bool is_64_bit, EmulatorEvents& events) : impl_(std::make_unique<Impl>(is_64_bit, events)) {
+  open();
+}
+
+void Emulator::open() {
   const std::scoped_lock lock(open_mutex);
-  const uc_err opened = uc_open(UC_ARCH_X86, is_64_bit ? UC_MODE_64 : UC_MODE_32, &impl_->uc);
+  uc_engine* engine = nullptr;
+  const uc_err opened = uc_open(UC_ARCH_X86, impl_->is_64_bit ? UC_MODE_64 : UC_MODE_32, &engine);
   if (opened != UC_ERR_OK) throw Error(fmt::format("the emulator does not start: {}", uc_strerror(opened)));
+  {
+    const std::scoped_lock exchange(impl_->engine_mutex);
+    impl_->uc = engine;
+  }
   constexpr std::uint64_t everywhere_first = 1;  // first > last means every address
   constexpr std::uint64_t everywhere_last = 0;
   impl_->hook(UC_HOOK_MEM_INVALID, &Impl::on_invalid_access, everywhere_first, everywhere_last);
@@ -197,10 +225,10 @@ Emulator::Emulator(bool is_64_bit, EmulatorEvents& events) : impl_(std::make_uni
   impl_->write<std::uint16_t>(UC_X86_REG_FPTAG, 0xffff);
   impl_->write<std::uint32_t>(UC_X86_REG_MXCSR, 0x1f80);
   reset_flags();
-  if (uc_context_alloc(impl_->uc, &impl_->pristine) != UC_ERR_OK ||
-      uc_context_save(impl_->uc, impl_->pristine) != UC_ERR_OK) {
+  if (uc_context_alloc(impl_->uc, &impl_->pristine) != UC_ERR_OK) {
     throw Error("the emulator cannot save its registers");
   }
+  save_registers();
 }
 
 Emulator::~Emulator() = default;
@@ -208,24 +236,27 @@ Emulator::~Emulator() = default;
 void Emulator::close() { impl_.reset(); }
 
 void Emulator::map(std::uint64_t address, std::span<std::byte> memory, bool writable, bool executable) {
-  impl_->map(address, memory,
-             UC_PROT_READ | (writable ? UC_PROT_WRITE : UC_PROT_NONE) | (executable ? UC_PROT_EXEC : UC_PROT_NONE));
+  const std::uint32_t permissions =
+      UC_PROT_READ | (writable ? UC_PROT_WRITE : UC_PROT_NONE) | (executable ? UC_PROT_EXEC : UC_PROT_NONE);
+  impl_->map({address, memory, permissions});
+  impl_->memories.add({address, memory, permissions});
 }
 
 void Emulator::reserve(std::uint64_t address, std::span<std::byte> memory) {
-  impl_->map(address, memory, UC_PROT_NONE);
+  impl_->map({address, memory, UC_PROT_NONE});
+  impl_->memories.add({address, memory, UC_PROT_NONE});
 }
 
 void Emulator::watch_writes() {
-  impl_->hook(UC_HOOK_MEM_WRITE, &Impl::on_store, 1, 0);
+  impl_->set_up([this] { impl_->hook(UC_HOOK_MEM_WRITE, &Impl::on_store, 1, 0); });
 }
 
 void Emulator::watch_reads() {
-  impl_->hook(UC_HOOK_MEM_READ, &Impl::on_load, 1, 0);
+  impl_->set_up([this] { impl_->hook(UC_HOOK_MEM_READ, &Impl::on_load, 1, 0); });
 }
 
 void Emulator::watch_instructions(std::uint64_t first, std::uint64_t last) {
-  impl_->hook(UC_HOOK_CODE, &Impl::on_code, first, last);
+  impl_->set_up([this, first, last] { impl_->hook(UC_HOOK_CODE, &Impl::on_code, first, last); });
 }
 
 Trap Emulator::start(std::uint64_t address) {
@@ -250,16 +281,54 @@ Trap Emulator::start(std::uint64_t address, const Registers& registers) {
   return run(address);
 }
 
+void Emulator::set_gs_base(std::uint64_t address) {
+  impl_->set_up([this, address] {
+    restore_registers();
+    impl_->write<std::uint64_t>(UC_X86_REG_GS_BASE, address);
+    save_registers();
+  });
+}
+
+void Emulator::save_registers() {
+  if (uc_context_save(impl_->uc, impl_->pristine) == UC_ERR_OK) return;
+  throw Error("the emulator cannot save its registers");
+}
+
 void Emulator::restore_registers() {
   // What stopped the call before may have left anything: the trap flag, or an exception that makes the next a double
   // fault.
   uc_context_restore(impl_->uc, impl_->pristine);
 }
 
+/// The old engine is left as it is: it broke off in the middle of its work.
+void Emulator::replace_engine() {
+  if (++breaks > most_breaks) {
+    const std::scoped_lock lock(impl_->engine_mutex);
+    impl_->uc = nullptr;
+    throw Error(fmt::format("the emulator has broken off {} times; the last time over the code at {:#x}", most_breaks,
+                            impl_->trap.address));
+  }
+  uc_context_free(std::exchange(impl_->pristine, nullptr));
+  impl_->failure = nullptr;
+  impl_->memories.blot_out(impl_->trap.address, UC_PROT_WRITE);
+  open();
+  for (const MappedMemory& mapping : impl_->memories.all()) impl_->map(mapping);
+  for (const auto& step : impl_->steps) step();
+}
+
 Trap Emulator::run(std::uint64_t address) {
   Trap& trap = impl_->trap;
   trap = {};
-  const uc_err error = uc_emu_start(impl_->uc, address, nowhere, 0, 0);
+  uc_err error = UC_ERR_OK;
+  // The engine ends the program over register operands of far jumps and calls.
+  if (!survives_abort([&] { error = uc_emu_start(impl_->uc, address, nowhere, 0, 0); })) {
+    trap = {Trap::Kind::engine, Access::execute, program_counter(), 0, Trap::broke_off};
+    replace_engine();
+    return trap;
+  }
+  if ((trap.kind == Trap::Kind::invalid || trap.kind == Trap::Kind::interrupt) && impl_->memories.is_blotted(program_counter())) {
+    trap = {Trap::Kind::engine, Access::execute, program_counter(), 0, Trap::broke_off};
+  }
   if (impl_->failure) std::rethrow_exception(std::exchange(impl_->failure, nullptr));
   if (trap.kind != Trap::Kind::none) return trap;
   if (error != UC_ERR_OK) {
@@ -276,7 +345,8 @@ void Emulator::reset_flags() {
 }
 
 void Emulator::stop() {
-  uc_emu_stop(impl_->uc);
+  const std::scoped_lock lock(impl_->engine_mutex);
+  if (impl_->uc != nullptr) uc_emu_stop(impl_->uc);
 }
 
 CallState Emulator::call_state() const {

@@ -27,8 +27,11 @@ struct Trap {
     port,         ///< in or out
     system_call,  ///< syscall or sysenter
     stopped,      ///< the host asked for it
-    engine        ///< the emulator gave up for another reason; `vector` is its error code
+    engine        ///< the emulator gave up for another reason; `vector` is its error code, or broke_off
   };
+  /// The emulator ended itself, as it does over code that it cannot translate; `address` is where that begins.
+  static constexpr unsigned broke_off = ~0U;
+
   Kind kind = Kind::none;
   Access access = Access::read;
   std::uint64_t address = 0;  ///< of the access
@@ -91,7 +94,11 @@ class Emulator {
   void watch_reads();
   void watch_instructions(std::uint64_t first, std::uint64_t last);
 
+  /// Makes gs:[0] the memory at an address, in 64-bit code and from every start on.
+  void set_gs_base(std::uint64_t address);
+
   /// Runs from an address until the guest halts or is stopped. The CPU is at first as it was made, whatever ran before.
+  /// Throws Error when the emulator has broken off too often, each of which costs memory.
   [[nodiscard]] Trap start(std::uint64_t address);
 
   /// What the CPU holds when guest code starts. Everything else is as the CPU was made.
@@ -128,7 +135,10 @@ class Emulator {
   [[nodiscard]] std::optional<std::array<std::byte, 10>> x87(unsigned index) const;
 
  private:
+  void save_registers();
   void restore_registers();
+  void open();
+  void replace_engine();
   Trap run(std::uint64_t address);
 
   struct Impl;
