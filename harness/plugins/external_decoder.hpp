@@ -1,0 +1,32 @@
+#pragma once
+#include "harness/plugins/decoder_shape.hpp"
+#include "harness/subject.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace bitwitness {
+
+/// What a decoder outside of this program is granted.
+struct ExternalDecoderOptions {
+  std::chrono::milliseconds timeout{10'000};  ///< without progress, then it is ended
+  std::uint64_t library_memory = std::uint64_t{2}
+                                 << 30;  ///< bytes of address space that a library may add; commands have no limit
+  std::stop_token stop{};                ///< ends the wait for its start
+};
+
+/// Tells whether a text names a decoder outside of this program: `LIBRARY.so:SYMBOL` or `exec:COMMAND`. Such a text may
+/// only come from the user, never from a report, a target or a vector file: it says what to execute.
+bool names_external_decoder(std::string_view text);
+
+/// Starts a decoder in a process of its own and returns it as a subject whose `decode_batch` may be called from several
+/// threads; each call has a process to itself, and processes are used again until `finish`. Its name is the text with
+/// paths cut to file names, `option` the text, `notes` the SHA-256 of its files. The tool never loads the library.
+/// Throws Error with the decoder, what is wrong and, where there is one, the value: so do `decode`, `decode_batch` and
+/// `finish`.
+Subject make_external_subject(const std::string& text, DecoderShape shape, const ExternalDecoderOptions& options = {});
+
+}  // namespace bitwitness
