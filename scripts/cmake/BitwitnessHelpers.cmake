@@ -1,5 +1,8 @@
 # What every target of this project shares, and the few helpers that declare one.
-include(CheckCXXCompilerFlag)
+include(GNUInstallDirs)
+
+set(BITWITNESS_HEADERS "bitwitness-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")  # folder of the installed ones
+configure_file("${PROJECT_SOURCE_DIR}/decoders/version.hpp.in" "${PROJECT_BINARY_DIR}/generated/decoders/version.hpp" @ONLY)
 
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
@@ -24,7 +27,10 @@ function(bitwitness_add_library name)
   add_library(bitwitness_${name} ${ARGN})
   add_library(bitwitness::${name} ALIAS bitwitness_${name})
   target_compile_features(bitwitness_${name} PUBLIC cxx_std_20)
-  target_include_directories(bitwitness_${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
+  target_include_directories(bitwitness_${name} PUBLIC
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/${BITWITNESS_HEADERS}>")
+  set_target_properties(bitwitness_${name} PROPERTIES EXPORT_NAME "${name}")
   target_link_libraries(bitwitness_${name} PRIVATE "$<BUILD_INTERFACE:bitwitness_private>")
 endfunction()
 
@@ -35,18 +41,11 @@ function(bitwitness_require variable package)
   endif()
 endfunction()
 
-# bitwitness_find_library(NAME HEADER PACKAGE): the imported target third_party::NAME, for libraries without a package file.
-# Its headers count as the system's, so that their warnings are not ours.
-function(bitwitness_find_library name header package)
-  find_path(BITWITNESS_${name}_INCLUDE_DIR "${header}")
-  find_library(BITWITNESS_${name}_LIBRARY "${name}")
-  mark_as_advanced(BITWITNESS_${name}_INCLUDE_DIR BITWITNESS_${name}_LIBRARY)
-  bitwitness_require(BITWITNESS_${name}_INCLUDE_DIR "${package}")
-  bitwitness_require(BITWITNESS_${name}_LIBRARY "${package}")
-  add_library(third_party::${name} UNKNOWN IMPORTED GLOBAL)
-  set_target_properties(third_party::${name} PROPERTIES
-    IMPORTED_LOCATION "${BITWITNESS_${name}_LIBRARY}"
-    INTERFACE_INCLUDE_DIRECTORIES "${BITWITNESS_${name}_INCLUDE_DIR}")
+# bitwitness_require_library(NAME HEADER PACKAGE): the imported target third_party::NAME, or the package to install.
+include(BitwitnessFindLibrary)
+function(bitwitness_require_library name header package)
+  bitwitness_find_library("${name}" "${header}")
+  bitwitness_require(third_party_${name}_FOUND "${package}")
 endfunction()
 
 # bitwitness_add_test(NAME LABEL SOURCES… [LIBRARIES TARGETS…]): a Catch2 program, and a CTest test of that name. LABEL is
