@@ -125,7 +125,7 @@ TEST_CASE("the budget is counted in instructions") {
 TEST_CASE("fs has a page of its own, a null pointer has none") {
   Exploration exploration = exploration_of("uses_seh");
   REQUIRE(exploration.run(exploration.blank()).returned());
-  CHECK(exploration.uses_fs());
+  CHECK(exploration.uses_thread_block());
   Attempt attempt = exploration.blank();
   attempt.integers[0] = 0;
   const Observed& null = exploration.run(attempt);

@@ -29,12 +29,20 @@ Drafts Drafter::run() {
     place_32_bit(candidate.signature);
   }
   if (!is_expressible_) return std::move(drafts_);
+  check_coverage();
   candidate.confidence = confidence_;
   candidate.support = std::move(support_);
+  candidate.doubts = std::move(doubts_);
   add_results(candidate);
   add_constants();
   check_limits();
   return std::move(drafts_);
+}
+
+void Drafter::doubt(Confidence confidence, std::string why) {
+  confidence_ = std::max(confidence_, confidence);
+  doubts_.push_back(why);
+  support_.push_back(std::move(why));
 }
 
 void Drafter::give_up(std::string why) {
@@ -56,6 +64,15 @@ void Drafter::check_stack() {
     const WordUse* word = usage_.word_at(i);
     if (uses(i)) used_words_ = word != nullptr && word->takes_two ? i + 2 : i + 1;
   }
+  const std::size_t first = is_64_bit_ ? home_words : 0;
+  for (std::size_t i = std::max(used_words_, first); i < explored_stack_words; ++i) {
+    if (!usage_.reads_word[i]) continue;
+    if (removed_ == 0) {
+      used_words_ = i + 1;
+    } else if (i >= stack_words_) {
+      doubt(Confidence::likely, fmt::format("stack argument {} is read, and no influence of it was seen", i + 1));
+    }
+  }
   if (removed_ > 0 && used_words_ > stack_words_) {
     return give_up(fmt::format("it uses {} and removes {} bytes: no convention of the language does",
                                plural(static_cast<std::int64_t>(used_words_), "stack argument"), removed_));
@@ -63,23 +80,66 @@ void Drafter::check_stack() {
   if (stack_words_ > max_arguments) return give_up(fmt::format("it removes {} bytes of stack", removed_));
   stack_words_ = std::max(stack_words_, used_words_);
   if (usage_.reads_above) {
-    lower(Confidence::possible);
-    drafts_.seen.push_back(fmt::format("it reads the stack above the {}th argument", explored_stack_words));
+    doubt(Confidence::possible, fmt::format("reads the stack above the {}th argument", explored_stack_words));
   }
   if (!is_64_bit_) {
     support_.push_back(removed_ != 0 ? fmt::format("removes {} bytes of arguments (ret {})", removed_, removed_)
                                      : "leaves its arguments on the stack (ret)");
   }
   if (usage_.returned < usage_.calls) {
-    lower(2 * usage_.returned < usage_.calls ? Confidence::possible : Confidence::likely);
-    support_.push_back(fmt::format("{} of {} calls did not return: it {}", usage_.calls - usage_.returned, usage_.calls,
+    doubt(2 * usage_.returned < usage_.calls ? Confidence::possible : Confidence::likely,
+          fmt::format("{} of {} calls did not return: it {}", usage_.calls - usage_.returned, usage_.calls,
                                    usage_.troubles.empty() ? "was stopped" : usage_.troubles.front()));
   }
   if (usage_.loads_80_bits) {
-    lower(Confidence::likely);
-    support_.emplace_back("loads 80-bit numbers from its stack arguments, for which the language has no type");
+    doubt(Confidence::likely, "loads 80-bit numbers from its stack arguments, for which the language has no type");
   }
   if (usage_.writes_image) support_.emplace_back("writes to memory of the image");
+}
+
+void Drafter::check_registers() {
+  for (std::size_t place = explored_stack_words; place < places_.size(); ++place) {
+    const bool is_used = (usage_.used_registers.general >> places_[place].index & 1) != 0;
+    if (!is_used || uses(place)) continue;
+    doubt(Confidence::likely, 
+        fmt::format("{} is read before it is written, and no influence of it was seen", name_of(place)));
+  }
+  for (unsigned reg = 0; reg < 16; ++reg) {
+    const bool is_used = (usage_.used_registers.xmm >> reg & 1) != 0;
+    if (!is_used || std::ranges::find(usage_.words, std::optional(reg), &WordUse::xmm) != usage_.words.end()) continue;
+    doubt(Confidence::likely, fmt::format("xmm{} is read before it is written, and no influence of it was seen", reg));
+  }
+}
+
+void Drafter::check_coverage() {
+  check_registers();
+  if (!usage_.unreached.empty()) {
+    const UnreachedCode& first = usage_.unreached.front();
+    const std::size_t more = usage_.unreached.size() - 1;
+    std::string text = fmt::format("no call led from the jump at {:#x} to the code at {:#x}", first.jump, first.code);
+    if (more != 0) text += fmt::format(", nor to that behind {} more", plural(static_cast<std::int64_t>(more), "jump"));
+    doubt(Confidence::likely, text + ": what it reads and writes is not known");
+  }
+  if (usage_.one_way_jumps != 0) {
+    const bool is_one = usage_.one_way_jumps == 1;
+    support_.push_back(fmt::format("{} went one way in all calls; the other {} the program or change{} nothing but floats",
+                                   plural(static_cast<std::int64_t>(usage_.one_way_jumps), "jump"),
+                                   is_one ? "ends" : "ones end", is_one ? "s" : ""));
+  }
+  for (const TableJump& jump : usage_.table_jumps) {
+    support_.push_back(fmt::format("the jump at {:#x}, whose targets its code does not name, went to {}", jump.address,
+                                   plural(static_cast<std::int64_t>(jump.targets), "place")));
+  }
+  if (usage_.state) {
+    doubt(Confidence::likely, fmt::format("reads and writes the image at {:#x}: a call may depend on those before it",
+                                          *usage_.state));
+  }
+  if (usage_.has_hidden_influence) {
+    doubt(Confidence::likely, "something that the signature leaves out had influence");
+  }
+  if (usage_.is_cut_short) {
+    doubt(Confidence::likely, "its calls take so long that not everything was tried");
+  }
 }
 
 bool Drafter::uses(std::size_t place) const {
@@ -110,12 +170,12 @@ void Drafter::check_pointer(const PointerUse& pointer) {
     return give_up(fmt::format("it uses bytes in front of where {} points, from {:+} on", name,
                                std::min(used.first, written.first)));
   }
-  if (!written.empty() && (written.has_gaps || written.first != 0)) {
+  const std::vector<Extent> parts = parts_of(pointer, written.empty() ? &ByteUse::read : &ByteUse::written);
+  if (parts.size() > max_skips || (!used.empty() && (written.has_gaps || written.first != 0))) {
     std::string ranges;
-    for (const Extent& part : parts_of(pointer))
-      ranges += fmt::format("{}[{}]", ranges.empty() ? "" : ", ", range_text(part));
-    return give_up(fmt::format("it writes bytes {} of what {} points to and leaves the others: no signature says that",
-                               ranges, name));
+    for (const Extent& part : parts) ranges += fmt::format("{}[{}]", ranges.empty() ? "" : ", ", range_text(part));
+    return give_up(fmt::format("it {} bytes {} of what {} points to and leaves the others: no signature says that",
+                               written.empty() ? "reads" : "writes", ranges, name));
   }
   if (!written.empty() && !used.empty() && (used.end > written.end)) {
     return give_up(fmt::format("it reads bytes [{}] and writes bytes [{}] of what {} points to: no signature says that",
@@ -123,23 +183,14 @@ void Drafter::check_pointer(const PointerUse& pointer) {
   }
 }
 
-std::vector<Extent> Drafter::parts_of(const PointerUse& pointer) {
-  std::vector<Extent> parts;
-  for (std::size_t at = 0; at < window_size; ++at) {
-    if (!pointer.bytes[at].written) continue;
-    const std::int32_t offset = static_cast<std::int32_t>(at) - static_cast<std::int32_t>(window_front);
-    if (parts.empty() || parts.back().end != offset) parts.push_back({offset, offset, false});
-    parts.back().end = offset + 1;
-  }
-  return parts;
-}
-
 void Drafter::check_limits() {
   std::erase_if(drafts_.candidates, [this](const Candidate& candidate) {
     const Signature& signature = candidate.signature;
     std::size_t output_bytes = 0;
+    std::size_t longest = 0;
     for (const Argument& argument : signature.arguments) {
-      if (argument.role == Role::out || argument.role == Role::inout) output_bytes += argument.type.size();
+      if (argument.role == Role::out || argument.role == Role::inout) output_bytes += argument.type.extent();
+      longest = std::max(longest, argument.type.extent());
     }
     std::string why;
     if (signature.packed_size() == 0) why = "nothing that it is given has influence on what it gives";
@@ -148,6 +199,10 @@ void Drafter::check_limits() {
     if (signature.packed_size() > max_packed_size) {
       why = fmt::format("it takes {} bytes, more than a packed value may have ({})", signature.packed_size(),
                         max_packed_size);
+    }
+    if (longest > max_output_bytes) {
+      why = fmt::format("it follows a pointer for {} bytes, more than an argument may have ({})", longest,
+                        max_output_bytes);
     }
     if (output_bytes > max_output_bytes) {
       why = fmt::format("it writes {} bytes, more than an output may have ({})", output_bytes, max_output_bytes);
@@ -169,7 +224,8 @@ void Drafter::add_constants() {
     if (values_.empty() || std::ranges::none_of(candidate.signature.arguments, is_in)) continue;
     candidate.confidence = std::max(candidate.confidence, Confidence::likely);
     Candidate other = candidate;
-    candidate.support.emplace_back("whether a word beside the packed bytes is data or a setting cannot be told");
+    candidate.support.emplace_back(open_word_clause);
+    candidate.doubts.emplace_back(open_word_clause);
     for (Argument& argument : other.signature.arguments) {
       if (argument.role != Role::value || argument.type.is_array) continue;
       argument.role = Role::constant;

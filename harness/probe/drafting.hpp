@@ -5,9 +5,14 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bitwitness {
+
+/// Support of a reading that takes a word beside packed bytes for more of them.
+inline constexpr std::string_view open_word_clause =
+    "whether a word beside the packed bytes is data or a setting cannot be told";
 
 /// Signatures that fit what was observed, not yet tried.
 struct Drafts {

@@ -12,7 +12,6 @@ namespace {
 
 constexpr unsigned ecx = ecx_number;
 constexpr unsigned edx = edx_number;
-constexpr std::size_t home_words = 4;
 
 Argument constant(std::uint64_t literal, bool is_64_bit) {
   return {Role::constant, {is_64_bit ? Scalar::u64 : Scalar::u32, 1, false}, literal, std::nullopt};
@@ -36,35 +35,47 @@ Argument Drafter::pointer_argument(const PointerUse& pointer) {
   if (!used.empty()) {
     support_.push_back(fmt::format("reads {} at [{} {}] before anything is written there", plural(used.size(), "byte"),
                                    name, range_text(used)));
-    if (used.first > 0) {
-      support_.push_back(fmt::format("the {} in front of them have no influence", plural(used.first, "byte")));
-      lower(Confidence::likely);
+    if (read.first < used.first) {
+      doubt(Confidence::likely, fmt::format("the {} read in front of them have no influence", plural(used.first - read.first, "byte")));
     }
   }
   if (read.end > used.end && written.empty()) {
-    if (!is_part_of_used_loads(pointer, used.end)) lower(Confidence::likely);
-    support_.push_back(
-        fmt::format("reads [{} {}], whose last {} no influence", name, range_text(read),
-                    read.end - used.end == 1 ? "byte has" : plural(read.end - used.end, "byte") + " have"));
+    std::string text = fmt::format("reads [{} {}], whose last {} no influence", name, range_text(read),
+                                   read.end - used.end == 1 ? "byte has" : plural(read.end - used.end, "byte") + " have");
+    if (is_part_of_used_loads(pointer, used.end)) {
+      support_.push_back(std::move(text));
+    } else {
+      doubt(Confidence::likely, std::move(text));
+    }
   }
   if (written.empty()) {
     argument.role = Role::in;
-    argument.type = bytes_type(static_cast<std::size_t>(used.empty() ? std::max(read.end, 1) : used.end));
-    if (used.empty()) lower(Confidence::likely);
+    argument.type = read_type(pointer, used.empty() ? std::max(read.end, 1) : used.end);
+    if (used.empty()) doubt(Confidence::likely, fmt::format("nothing that {} points to has influence", name));
     return argument;
   }
   argument.role = used.empty() ? Role::out : Role::inout;
-  argument.type = stored_type(pointer, written);
-  support_.push_back(fmt::format("stores {} at [{} {}] as {}", plural(written.size(), "byte"), name,
+  argument.type = stored_type(pointer);
+  support_.push_back(fmt::format("stores {} at [{} {}] as {}", plural(static_cast<std::int64_t>(argument.type.size()), "byte"), name,
                                  range_text(written), to_string(argument.type)));
-  const Extent always = extent_of(pointer, &ByteUse::always_written);
-  if (always.size() != written.size() || always.has_gaps) {
-    support_.push_back(fmt::format("does not store all of them on every call"));
-    lower(Confidence::likely);
+  if (std::ranges::any_of(pointer.bytes, [](const ByteUse& byte) { return byte.written && !byte.always_written; })) {
+    doubt(Confidence::likely, fmt::format("does not store all of them on every call"));
   }
   if (pointer.is_returned)
     support_.push_back(fmt::format("returns {} itself, as functions do that return a structure", name));
   return argument;
+}
+
+Type Drafter::type_of(const WordUse& word, bool may_be_array) const {
+  const bool is_known = word.width == 4 || word.width == 8;
+  if (word.is_float && is_known && !word.takes_two) {
+    return {word.width == 8 ? Scalar::f64 : Scalar::f32, 1, false};
+  }
+  if (word.bits == 0 && !word.is_float) {
+    const bool is_wide = is_64_bit_ && (word.width == 0 || word.width == 8);
+    return {word.width == 1 ? Scalar::u8 : word.width == 2 ? Scalar::u16 : is_wide ? Scalar::u64 : Scalar::u32, 1, false};
+  }
+  return value_type(word.bits, word.is_float, may_be_array);
 }
 
 Argument Drafter::word_argument(const WordUse& word, bool may_be_array) {
@@ -72,19 +83,33 @@ Argument Drafter::word_argument(const WordUse& word, bool may_be_array) {
   if (word.kind == WordUse::Kind::count) {
     support_.push_back(fmt::format("{} counts: one more reads {} and writes {} more", name,
                                    plural(word.read_step, "byte"), plural(word.write_step, "byte")));
-    Argument argument = constant(1, false);
-    return argument;
+    support_.emplace_back("the count 1 was chosen here: any other fits as well, with more bytes behind the pointers");
+    return constant(1, false);
   }
   if (word.kind == WordUse::Kind::index) {
     support_.push_back(fmt::format("{} is an index: one more moves reads by {} and writes by {} bytes", name,
                                    word.read_step, word.write_step));
+    support_.emplace_back("the index 0 was chosen here: any other fits as well, with other bytes behind the pointers");
     return constant(0, false);
   }
   Argument argument;
   argument.role = Role::value;
-  argument.type = value_type(word.bits, word.is_float, may_be_array);
-  support_.push_back(fmt::format("{} is not a pointer, and its low {} matter", name,
-                                 plural(static_cast<std::int64_t>(std::bit_width(word.bits)), "bit")));
+  argument.type = type_of(word, may_be_array);
+  if (word.bits == 0) {
+    doubt(Confidence::likely, fmt::format("{} is not a pointer, and which of its bits matter was not seen", name));
+  } else if (word.is_float) {
+    support_.push_back(fmt::format("{} is not a pointer, and is taken for an {}", name, to_string(argument.type)));
+    if (word.xmm && word.width == 0) {
+      doubt(Confidence::likely, fmt::format("whether {} is an f32 or an f64 was not seen", name));
+    }
+    const bool is_too_wide = argument.type.size() == 4 && word.bits >> 32 != 0;
+    if (is_too_wide) {
+      doubt(Confidence::likely, fmt::format("bits of {} above an f32 have influence", name));
+    }
+  } else {
+    support_.push_back(fmt::format("{} is not a pointer, and its low {} matter", name,
+                                   plural(static_cast<std::int64_t>(std::bit_width(word.bits)), "bit")));
+  }
   values_.push_back(argument.type);
   return argument;
 }
@@ -130,9 +155,11 @@ std::size_t Drafter::place_stack_word(Signature& signature, std::size_t at) {
     } else {
       signature.arguments.push_back(constant(0, is_64_bit_));
       const bool is_read = at < explored_stack_words && usage_.reads_word[at];
-      support_.push_back(fmt::format("stack argument {} {}", at + 1,
-                                     is_read ? "is read, and no influence of it was seen" : "is not read"));
-      if (is_read) lower(Confidence::likely);
+      if (is_read) {
+        doubt(Confidence::likely, fmt::format("stack argument {} is read, and no influence of it was seen", at + 1));
+      } else {
+        support_.push_back(fmt::format("stack argument {} is not read", at + 1));
+      }
     }
     return 1;
   }
@@ -199,7 +226,7 @@ void Drafter::place_win64(Signature& signature) {
       signature.arguments.push_back(word_argument(*word, false));
     } else {
       signature.arguments.push_back(constant(0, true));
-      support_.push_back(fmt::format("argument {} has no influence", i + 1));
+      support_.push_back(fmt::format("no influence of argument {} was seen", i + 1));
     }
   }
   for (std::size_t place = explored_stack_words; place < places_.size(); ++place) {

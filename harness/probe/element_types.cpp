@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <span>
 
 namespace bitwitness {
 namespace {
@@ -41,9 +42,17 @@ bool holds_floats(const PointerUse& pointer, const Extent& written) {
   return any;
 }
 
-Type of(Scalar scalar, std::size_t bytes) {
-  const auto count = static_cast<std::uint32_t>(bytes / size_of(scalar));
-  return {scalar, count, count != 1};
+/// Ranges as elements and what is passed over between them.
+Type of(Scalar scalar, std::span<const Extent> parts) {
+  Type type{scalar, 0, false};
+  std::int32_t end = 0;
+  for (const Extent& part : parts) {
+    if (part.first != end) type.skips.push_back({type.count, static_cast<std::uint32_t>(part.first - end)});
+    type.count += static_cast<std::uint32_t>(static_cast<std::size_t>(part.size()) / size_of(scalar));
+    end = part.end;
+  }
+  type.is_array = type.count != 1 || !type.skips.empty();
+  return type;
 }
 
 }  // namespace
@@ -62,7 +71,20 @@ Extent extent_of(const PointerUse& pointer, bool ByteUse::*flag) {
   return extent;
 }
 
-Type stored_type(const PointerUse& pointer, const Extent& written) {
+std::vector<Extent> parts_of(const PointerUse& pointer, bool ByteUse::*flag) {
+  std::vector<Extent> parts;
+  for (std::size_t at = 0; at < pointer.bytes.size(); ++at) {
+    if (!(pointer.bytes[at].*flag)) continue;
+    const std::int32_t offset = static_cast<std::int32_t>(at) - static_cast<std::int32_t>(window_front);
+    if (parts.empty() || parts.back().end != offset) parts.push_back({offset, offset, false});
+    parts.back().end = offset + 1;
+  }
+  return parts;
+}
+
+Type stored_type(const PointerUse& pointer) {
+  const std::vector<Extent> parts = parts_of(pointer, &ByteUse::written);
+  const Extent written = extent_of(pointer, &ByteUse::written);
   unsigned width = vector_width;
   bool any_wide = false;
   bool only_wide = true;
@@ -76,14 +98,24 @@ Type stored_type(const PointerUse& pointer, const Extent& written) {
   for (const StoreSeen& store : pointer.stores) {
     width = std::gcd(width, static_cast<unsigned>(store.offset - written.first));
   }
-  const auto size = static_cast<std::size_t>(written.size());
-  width = std::gcd(width, static_cast<unsigned>(size));
-  if (width == 1) return of(Scalar::u8, size);
-  if (width == 2) return of(Scalar::u16, size);
-  if (width >= 8 && any_wide && only_wide) return of(Scalar::f64, size);
-  if (holds_floats(pointer, written)) return of(Scalar::f32, size);
-  if (width == 8 && !any_vector) return of(Scalar::u64, size);
-  return of(Scalar::u32, size);
+  for (const Extent& part : parts) {
+    width = std::gcd(width, static_cast<unsigned>(part.first - written.first));
+    width = std::gcd(width, static_cast<unsigned>(part.size()));
+  }
+  if (width == 1) return of(Scalar::u8, parts);
+  if (width == 2) return of(Scalar::u16, parts);
+  if (width >= 8 && any_wide && only_wide) return of(Scalar::f64, parts);
+  if (holds_floats(pointer, written)) return of(Scalar::f32, parts);
+  if (width == 8 && !any_vector) return of(Scalar::u64, parts);
+  return of(Scalar::u32, parts);
+}
+
+Type read_type(const PointerUse& pointer, std::int32_t end) {
+  std::vector<Extent> parts = parts_of(pointer, &ByteUse::read);
+  std::erase_if(parts, [end](const Extent& part) { return part.first < 0 || part.first >= end; });
+  if (parts.empty()) return bytes_type(static_cast<std::size_t>(end));
+  parts.back().end = std::min(parts.back().end, end);
+  return of(Scalar::u8, parts);
 }
 
 Type bytes_type(std::size_t size) {

@@ -21,12 +21,18 @@ struct Extent {
 /// The bytes for which a flag of ByteUse is set.
 Extent extent_of(const PointerUse& pointer, bool ByteUse::*flag);
 
-/// The type of what was stored behind a pointer from offset 0 on, by the widths and kinds of the stores and, where
-/// these leave it open, by what the numbers looked like.
-Type stored_type(const PointerUse& pointer, const Extent& written);
+/// The same as ranges without gaps, in order.
+std::vector<Extent> parts_of(const PointerUse& pointer, bool ByteUse::*flag);
+
+/// The type of what was stored behind a pointer, by the widths and kinds of the stores and, where these leave it open,
+/// by what the numbers looked like. Bytes that were not stored are passed over.
+Type stored_type(const PointerUse& pointer);
 
 /// Packed bytes: u8 or u8[n].
 Type bytes_type(std::size_t size);
+
+/// Packed bytes behind a pointer, those below offset `end` that were read.
+Type read_type(const PointerUse& pointer, std::int32_t end);
 
 /// The type of a word that is passed by value, of which `bits` matter.
 Type value_type(std::uint64_t bits, bool is_float, bool may_be_array);

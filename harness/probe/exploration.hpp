@@ -2,6 +2,8 @@
 #include "harness/emulator.hpp"
 #include "harness/image.hpp"
 #include "harness/machine.hpp"
+#include "harness/probe/coverage.hpp"
+#include "harness/probe/register_flow.hpp"
 
 #include <array>
 #include <cstddef>
@@ -70,8 +72,10 @@ struct Observed {
   unsigned x87_values = 0;
   std::optional<std::array<std::byte, 10>> st0;
   std::vector<ObservedAccess> accesses;
+  std::vector<StackAccess> stack;
   std::vector<std::uint64_t> path;  ///< addresses of the first instructions executed
   std::uint64_t instructions = 0;
+  bool is_whole = false;  ///< path and stack hold all of the call
 
   [[nodiscard]] bool returned() const { return end == End::returned; }
 };
@@ -110,13 +114,31 @@ class Exploration {
   [[nodiscard]] std::uint64_t executed() const;
   [[nodiscard]] std::size_t calls() const;
 
-  /// Tells whether the routine has used fs:[…], for which a page of scratch memory then stands.
-  [[nodiscard]] bool uses_fs() const;
+  /// Conditional jumps that went only one way in all calls, by address.
+  [[nodiscard]] std::vector<HalfSeenJump> half_seen() const;
+  /// Jumps through registers or tables, by address.
+  [[nodiscard]] std::vector<TableJump> table_jumps() const;
+  [[nodiscard]] bool was_executed(std::uint64_t address) const;
+
+  /// Memory of the image that a call has read and then written: it may tell the next call something. Nothing when there
+  /// is none.
+  [[nodiscard]] std::optional<std::uint64_t> state() const;
+
+  /// Numbers that executed code compares with, in the order in which they were met.
+  [[nodiscard]] std::span<const std::uint64_t> numbers() const;
+
+  /// Calls the routine and says what its path depends on (see path_recorder.hpp).
+  std::vector<std::string> path(const Attempt& attempt);
+
+  /// Tells whether the routine has used fs:[…] or, in 64-bit code, gs:[…], for which scratch memory then stands.
+  [[nodiscard]] bool uses_thread_block() const;
   /// Tells whether the routine has written to code.
   [[nodiscard]] bool writes_code() const;
 
  private:
   struct Bench;
+  void replace_bench();
+
   const Image& image_;
   std::uint64_t address_;
   ExplorationOptions options_;
@@ -124,7 +146,7 @@ class Exploration {
   std::unique_ptr<Bench> bench_;
   std::uint64_t executed_ = 0;
   std::size_t calls_ = 0;
-  bool uses_fs_ = false;
+  bool uses_thread_block_ = false;
   bool writes_code_ = false;
 };
 

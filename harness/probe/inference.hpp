@@ -12,7 +12,9 @@
 namespace bitwitness {
 
 enum class Confidence : std::uint8_t {
-  certain,  ///< every observation fits and nothing else that was considered does
+  /// Every observation fits and nothing else that was considered does: all that the code was seen to read before it
+  /// writes is accounted for, results are where conventions have them, and no code was left out that could tell more.
+  certain,
   likely,   ///< fits, but so does something else, or a part of it is a convention of reading
   possible  ///< contradicted by some of the calls
 };
@@ -24,6 +26,7 @@ struct Candidate {
   Signature signature;
   Confidence confidence = Confidence::certain;
   std::vector<std::string> support;  ///< what was observed, one clause each
+  std::vector<std::string> doubts{};   ///< of these, why it is not certain by itself
 };
 
 struct InferenceOptions {

@@ -59,15 +59,17 @@ bool is_better(const Run& a, const Run& b) {
 class RoutineSearch {
  public:
   RoutineSearch(const CodeMap& map, const SuspectSearch& common, const WantedRoutine& wanted,
-                const LocateOptions& options)
-      : map_(map), common_(common), wanted_(wanted), options_(options), behaviour_(map.image(), wanted, options) {}
+                const LocateOptions& options, std::chrono::steady_clock::time_point end)
+      : map_(map),
+        common_(common),
+        wanted_(wanted),
+        options_(options),
+        behaviour_(map.image(), wanted, options),
+        end_(end) {}
 
   RoutineLocation run() {
     RoutineLocation out;
     out.name = wanted_.name;
-    using Seconds = std::chrono::duration<double>;
-    end_ = std::chrono::steady_clock::now() +
-           std::chrono::duration_cast<std::chrono::steady_clock::duration>(Seconds(options_.routine_seconds));
     const std::vector<Suspect> suspects = collect();
     for (std::size_t i = 0; i < wanted_.signatures.size(); ++i) {
       if (std::ranges::any_of(runs_, is_full) || options_.stop.stop_requested()) break;
@@ -112,7 +114,7 @@ class RoutineSearch {
     for (const Suspect& suspect : suspects) {
       if (options_.stop.stop_requested()) return;
       if (std::chrono::steady_clock::now() > end_) {
-        notes_.push_back(fmt::format("stopped after {} s; not every candidate was run", options_.routine_seconds));
+        notes_.push_back(fmt::format("stopped after {} s; not every candidate was run", options_.seconds));
         return;
       }
       // What only has common constants is run while nothing better is known, and not in every rare way.
@@ -269,8 +271,11 @@ Location locate(const Image& image, std::span<const WantedRoutine> wanted, std::
   Location out;
   out.code_bytes = map.code_bytes();
   out.references = common.decisive_references();
+  using std::chrono::steady_clock;
+  const auto end = steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
+                                             std::chrono::duration<double>(options.seconds));
   for (const WantedRoutine& routine : wanted) {
-    out.routines.push_back(RoutineSearch(map, common, routine, options).run());
+    out.routines.push_back(RoutineSearch(map, common, routine, options, end).run());
     auto& notes = out.routines.back().notes;
     notes.insert(notes.begin(), common.notes().begin(), common.notes().end());
   }

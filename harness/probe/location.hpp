@@ -110,7 +110,7 @@ struct LocateOptions {
   std::size_t most_run = 96;      ///< candidates that are executed for one routine
   std::uint64_t budget = 20'000;  ///< instructions one value may execute
   double candidate_seconds = 2;   ///< after which no further signature of a candidate is tried
-  double routine_seconds = 30;    ///< after which no further candidate is run
+  double seconds = 30;            ///< after which no further candidate of any routine is run
   Environment environment;
   std::stop_token stop;
 };

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@ struct Named {
   bool is_xmm = false;
   unsigned number = 0;
   unsigned width = 0;
+  bool operator==(const Named&) const = default;
 };
 
 constexpr std::array<std::string_view, 8> wide_names = {"ax", "cx", "dx", "bx", "sp", "bp", "si", "di"};
@@ -113,12 +116,20 @@ bool has_no_destination(std::string_view mnemonic) {
          mnemonic.starts_with('j') || (mnemonic.starts_with('f') && mnemonic != "fnstsw" && mnemonic != "fstsw");
 }
 
+/// Tells whether what an instruction gives does not depend on its operands.
+bool clears(std::string_view mnemonic, const std::vector<std::string_view>& operands) {
+  if (operands.size() != 2) return false;
+  if (operands[0] == operands[1]) {
+    return is_any(mnemonic, {"xor", "sub", "sbb", "pxor", "xorps", "xorpd"}) ||
+           starts_with_any(mnemonic, {"pcmpeq", "psub", "pcmpgt"});
+  }
+  const bool is_ones = is_any(operands[1], {"-1", "0xffffffff", "0xffffffffffffffff"});
+  return (mnemonic == "or" && is_ones) || (mnemonic == "and" && operands[1] == "0");
+}
+
 /// Tells whether an instruction ignores what its destination held.
 bool overwrites(std::string_view mnemonic, const std::vector<std::string_view>& operands) {
-  if (operands.size() == 2 && operands[0] == operands[1] &&
-      is_any(mnemonic, {"xor", "sub", "pxor", "xorps", "xorpd", "pcmpeqd", "psubd"})) {
-    return true;
-  }
+  if (clears(mnemonic, operands)) return true;
   if (mnemonic == "imul") return operands.size() == 3;
   return starts_with_any(mnemonic, {"mov", "lea", "pop", "set", "cvt", "sqrt", "rsqrt", "rcp", "pshuf", "fnstsw",
                                     "fstsw", "bsf", "bsr", "pextr", "tzcnt", "lzcnt", "popcnt", "lddqu", "pabs"}) &&
@@ -142,7 +153,8 @@ void add_implicit(RegisterEffect& effect, std::string_view mnemonic, std::size_t
   };
   if (is_any(mnemonic, {"cdq", "cqo", "cwd"})) uses({a}, {d});
   if (is_any(mnemonic, {"cwde", "cdqe", "cbw"})) uses({a}, {a});
-  if (is_any(mnemonic, {"mul", "div", "idiv"}) || (mnemonic == "imul" && operands == 1)) uses({a, d}, {a, d});
+  if (mnemonic == "mul" || (mnemonic == "imul" && operands == 1)) uses({a}, {a, d});
+  if (is_any(mnemonic, {"div", "idiv"})) uses({a, d}, {a, d});
   if (mnemonic == "leave") uses({bp}, {bp});
   if (is_any(mnemonic, {"cpuid", "rdtsc"})) uses({a, c}, {a, b, c, d});
   if (mnemonic.starts_with("loop")) uses({c}, {c});
@@ -175,6 +187,69 @@ RegisterEffect::Float float_kind(std::string_view mnemonic) {
   return RegisterEffect::Float::none;
 }
 
+/// What an instruction takes the lowest bytes of an XMM operand for; moves of all of it tell nothing.
+RegisterEffect::Float read_kind(std::string_view mnemonic) {
+  using enum RegisterEffect::Float;
+  if (starts_with_any(mnemonic, {"cvtss2", "cvttss2", "cvtps2", "cvttps2"})) return single;
+  if (starts_with_any(mnemonic, {"cvtsd2", "cvttsd2", "cvtpd2", "cvttpd2"})) return wide;
+  if (starts_with_any(mnemonic, {"cvt", "mova", "movu", "and", "or", "xor"})) return none;
+  return float_kind(mnemonic);
+}
+
+bool is_plain_move(std::string_view mnemonic) {
+  return is_any(mnemonic, {"mov", "movaps", "movups", "movapd", "movupd", "movdqa", "movdqu", "movss", "movsd", "movq",
+                           "movd", "push", "pop"});
+}
+
+/// Tells whether an instruction is one that compilers put in for its length: "lea esi, [esi]".
+bool is_filler(std::string_view mnemonic, const std::vector<std::string_view>& operands) {
+  if (mnemonic == "nop") return true;
+  if (operands.size() != 2) return false;
+  if (mnemonic == "xchg") return operands[0] == operands[1];
+  if (mnemonic != "lea" || !operands[1].starts_with('[')) return false;
+  const std::string_view inside = operands[1].substr(1);
+  if (!inside.starts_with(operands[0])) return false;
+  const std::string_view rest = inside.substr(operands[0].size());
+  return is_any(rest, {"]", " + eiz]", " + eiz*1]", " + 0]", " + riz]", " + riz*1]"});
+}
+
+void add_move(RegisterEffect& effect, std::string_view mnemonic, const std::vector<std::string_view>& operands) {
+  const auto index = [](const Named& reg) { return reg.number + (reg.is_xmm ? 16 : 0); };
+  if (is_filler(mnemonic, operands)) effect.move = RegisterEffect::Move::nothing;
+  if (mnemonic == "push" && operands.size() == 1) {
+    if (const auto reg = register_named(operands[0])) {
+      effect.move = RegisterEffect::Move::store;
+      effect.from = index(*reg);
+    }
+  }
+  if (mnemonic == "pop" && operands.size() == 1) {
+    if (const auto reg = register_named(operands[0])) {
+      effect.move = RegisterEffect::Move::load;
+      effect.to = index(*reg);
+    }
+  }
+  if (mnemonic == "leave") {
+    effect.move = RegisterEffect::Move::load;
+    effect.to = bp;
+  }
+  if (operands.size() != 2 || !is_plain_move(mnemonic)) return;
+  const auto to = register_named(operands[0]);
+  const auto from = register_named(operands[1]);
+  const bool is_narrow = (to && to->width < 4) || (from && from->width < 4);
+  if (is_narrow) return;
+  if (to && from) {
+    effect.move = *to == *from ? RegisterEffect::Move::nothing : RegisterEffect::Move::registers;
+    effect.from = index(*from);
+    effect.to = index(*to);
+  } else if (to && operands[1].ends_with(']')) {
+    effect.move = RegisterEffect::Move::load;
+    effect.to = index(*to);
+  } else if (from && operands[0].ends_with(']')) {
+    effect.move = RegisterEffect::Move::store;
+    effect.from = index(*from);
+  }
+}
+
 }  // namespace
 
 RegisterEffect effect_of(std::string_view text) {
@@ -199,9 +274,13 @@ RegisterEffect effect_of(std::string_view text) {
     if (reg->is_xmm) effect.floating = float_kind(mnemonic);
     effect.computes = effect.floating != RegisterEffect::Float::none && !mnemonic.starts_with("mov");
     if (!overwrites(mnemonic, operands)) add(effect.reads, *reg);
-    const bool only_clears = overwrites(mnemonic, operands) && operands.size() == 2 && operands[0] == operands[1];
-    if (only_clears) break;
+    if (clears(mnemonic, operands)) break;
   }
+  add_move(effect, mnemonic, operands);
+  effect.read_as = read_kind(mnemonic);
+  effect.fills_vector = is_any(mnemonic, {"movdqa", "movdqu", "movaps", "movups", "movapd", "movupd", "lddqu"}) ||
+                        starts_with_any(mnemonic, {"pinsr", "punpck", "unpck", "shuf", "pshuf", "movlh", "movhl"}) ||
+                        is_any(mnemonic, {"movhps", "movhpd"});
   return effect;
 }
 
@@ -229,16 +308,184 @@ bool loads_float(std::string_view text) {
   return is_any(mnemonic, {"fld", "fadd", "fsub", "fsubr", "fmul", "fdiv", "fdivr", "fcom", "fcomp"});
 }
 
-Leftover RegisterFlow::follow(std::span<const std::uint64_t> path) {
+X87Effect x87_effect_of(std::string_view text) {
+  X87Effect effect;
+  std::string_view rest = text;
+  const std::string_view mnemonic = mnemonic_of(rest);
+  if (!mnemonic.starts_with('f')) return effect;
+  const std::size_t operand = rest.rfind("st(");
+  if (operand != std::string_view::npos) effect.operand = static_cast<unsigned>(rest[operand + 3] - '0');
+  const bool names_memory = rest.find('[') != std::string_view::npos;
+  if (mnemonic.ends_with('p')) effect.pops = mnemonic.ends_with("pp") ? 2 : 1;
+  if (mnemonic == "fld") {
+    effect.kind = rest.starts_with("dword") ? X87Effect::Kind::load_single : X87Effect::Kind::load_other;
+  } else if (starts_with_any(mnemonic, {"fld1", "fldz", "fldpi", "fldl", "fild"})) {
+    effect.kind = X87Effect::Kind::load_other;
+  } else if (mnemonic == "fxch") {
+    effect.kind = X87Effect::Kind::exchange;
+  } else if (mnemonic == "fst" || mnemonic == "fstp") {
+    effect.stores_register = !names_memory;
+  } else if (starts_with_any(mnemonic, {"fist", "fnst", "fst", "fldcw", "fldenv", "fwait", "fcom", "fucom", "ficom",
+                                        "ftst", "fxam", "fchs", "fabs", "fnclex", "fnop", "ffree"})) {
+    return effect;
+  } else {
+    effect.kind = X87Effect::Kind::compute;
+  }
+  return effect;
+}
+
+namespace {
+
+/// Which register's value at entry each register and stack word holds.
+class Origins {
+ public:
+  Origins() {
+    for (unsigned i = 0; i < holds_.size(); ++i) holds_[i] = static_cast<int>(i);
+  }
+
+  /// Adds what one instruction does. `left` learns what is done with values at entry.
+  void step(const RegisterEffect& effect, std::span<const StackAccess> accesses, Leftover& left) {
+    using Move = RegisterEffect::Move;
+    if (effect.move == Move::nothing) return;
+    const bool reads_stack = std::ranges::any_of(accesses, [](const StackAccess& access) { return !access.is_write; });
+    const bool saves = effect.move == Move::store && !accesses.empty() && accesses.back().is_write;
+    const bool loads = effect.move == Move::load && reads_stack;
+    RegisterSet reads = effect.reads;
+    if (saves || effect.move == Move::registers) remove(reads, effect.from);
+    use(reads, effect.read_as, left);
+    int moved = nothing;
+    if (saves || effect.move == Move::registers) moved = holds_[effect.from];
+    for (const StackAccess& access : accesses) {
+      if (access.is_write) {
+        forget(access);
+        if (saves && moved != nothing) words_[access.offset] = {moved, access.size};
+        continue;
+      }
+      const auto found = words_.find(access.offset);
+      if (loads && found != words_.end() && found->second.size == access.size) {
+        moved = found->second.from;
+      } else {
+        use(access, effect.read_as, left);
+      }
+    }
+    if (moved != nothing && moved >= xmm_base && effect.read_as != RegisterEffect::Float::none) {
+      left.used_as[static_cast<std::size_t>(moved - xmm_base)] = effect.read_as;
+    }
+    for (unsigned reg = 0; reg < 16; ++reg) {
+      if ((effect.writes.general >> reg & 1) != 0) holds_[reg] = nothing;
+      if ((effect.writes.xmm >> reg & 1) != 0) holds_[reg + 16] = nothing;
+    }
+    if (loads || effect.move == Move::registers) holds_[effect.to] = moved;
+  }
+
+  /// Registers that hold what a register held at entry.
+  [[nodiscard]] RegisterSet held() const {
+    RegisterSet set;
+    for (unsigned reg = 0; reg < holds_.size(); ++reg) {
+      if (holds_[reg] != nothing) add(set, {reg >= 16, reg % 16, 4});
+    }
+    return set;
+  }
+
+ private:
+  static constexpr int nothing = -1;
+  static constexpr int xmm_base = 16;
+  static constexpr int stack_pointer = 4;
+
+  struct Word {
+    int from = nothing;
+    std::uint8_t size = 0;
+  };
+
+  static void remove(RegisterSet& set, unsigned index) {
+    auto& bits = index < 16 ? set.general : set.xmm;
+    bits = static_cast<std::uint16_t>(bits & ~(1U << index % 16));
+  }
+
+  static void use(int origin, RegisterEffect::Float read_as, Leftover& left) {
+    if (origin == nothing || origin == stack_pointer) return;
+    const auto bit = static_cast<std::uint16_t>(1U << origin % 16);
+    (origin < xmm_base ? left.used.general : left.used.xmm) |= bit;
+    if (origin >= xmm_base && read_as != RegisterEffect::Float::none) {
+      left.used_as[static_cast<std::size_t>(origin - xmm_base)] = read_as;
+    }
+  }
+
+  void use(const RegisterSet& reads, RegisterEffect::Float read_as, Leftover& left) const {
+    for (unsigned reg = 0; reg < 16; ++reg) {
+      if ((reads.general >> reg & 1) != 0) use(holds_[reg], read_as, left);
+      if ((reads.xmm >> reg & 1) != 0) use(holds_[reg + 16], read_as, left);
+    }
+  }
+
+  void use(const StackAccess& access, RegisterEffect::Float read_as, Leftover& left) const {
+    for (auto at = words_.lower_bound(access.offset - 15); at != words_.end(); ++at) {
+      if (at->first >= access.offset + access.size) break;
+      if (at->first + at->second.size > access.offset) use(at->second.from, read_as, left);
+    }
+  }
+
+  void forget(const StackAccess& access) {
+    for (auto at = words_.lower_bound(access.offset - 15); at != words_.end();) {
+      if (at->first >= access.offset + access.size) break;
+      at = at->first + at->second.size > access.offset ? words_.erase(at) : std::next(at);
+    }
+  }
+
+  std::array<int, 32> holds_{};
+  std::map<std::int32_t, Word> words_;
+};
+
+/// Which x87 registers hold an f32 that was loaded.
+class X87Origins {
+ public:
+  void step(const X87Effect& effect) {
+    using Kind = X87Effect::Kind;
+    if (effect.kind == Kind::load_single || effect.kind == Kind::load_other) {
+      was_loaded_.push_back(effect.kind == Kind::load_single);
+    } else if (effect.kind == Kind::exchange && effect.operand < was_loaded_.size()) {
+      const bool top = at(0);
+      at(0) = at(effect.operand);
+      at(effect.operand) = top;
+    } else if (effect.stores_register && effect.operand < was_loaded_.size()) {
+      at(effect.operand) = at(0) != 0;
+    }
+    for (unsigned i = 0; i < effect.pops && !was_loaded_.empty(); ++i) was_loaded_.pop_back();
+    if (effect.kind == Kind::compute) std::ranges::fill(was_loaded_, 0);
+  }
+  [[nodiscard]] bool top_was_loaded() const { return !was_loaded_.empty() && was_loaded_.back() != 0; }
+
+ private:
+  char& at(std::size_t index) { return was_loaded_[was_loaded_.size() - 1 - index]; }
+  std::vector<char> was_loaded_;
+};
+
+}  // namespace
+
+const RegisterFlow::Effects& RegisterFlow::effects_at(std::uint64_t address) {
+  const auto [known, is_new] = effects_.try_emplace(address);
+  if (is_new) {
+    if (const auto instruction = disassemble_one(image_, address)) {
+      known->second = {effect_of(instruction->text), x87_effect_of(instruction->text)};
+    }
+  }
+  return known->second;
+}
+
+Leftover RegisterFlow::follow(std::span<const std::uint64_t> path, std::span<const StackAccess> stack) {
   Leftover left;
   RegisterSet popped;
+  Origins origins;
+  X87Origins x87;
   std::array<RegisterEffect::Float, 16> computed{};
-  for (const std::uint64_t address : path) {
-    const auto [known, is_new] = effects_.try_emplace(address);
-    if (is_new) {
-      if (const auto instruction = disassemble_one(image_, address)) known->second = effect_of(instruction->text);
-    }
-    const RegisterEffect& effect = known->second;
+  for (std::size_t step = 0; step < path.size(); ++step) {
+    const Effects& effects = effects_at(path[step]);
+    const RegisterEffect& effect = effects.registers;
+    std::size_t accesses = 0;
+    while (accesses < stack.size() && stack[accesses].step == step) ++accesses;
+    origins.step(effect, stack.first(accesses), left);
+    stack = stack.subspan(accesses);
+    x87.step(effects.x87);
     left.unread.general =
         static_cast<std::uint16_t>((left.unread.general & ~effect.reads.general) | effect.writes.general);
     left.unread.xmm = static_cast<std::uint16_t>((left.unread.xmm & ~effect.reads.xmm) | effect.writes.xmm);
@@ -248,14 +495,33 @@ Leftover RegisterFlow::follow(std::span<const std::uint64_t> path) {
       if ((effect.writes.general >> reg & 1) != 0) left.general_width[reg] = effect.general_width;
       if ((effect.writes.xmm >> reg & 1) == 0) continue;
       left.xmm_kind[reg] = effect.floating;
+      left.is_vector[reg] = effect.fills_vector;
       computed[reg] = effect.computes ? effect.floating : RegisterEffect::Float::none;
     }
     if (effect.stored_xmm && computed[*effect.stored_xmm] != RegisterEffect::Float::none) {
-      stored_[address] = computed[*effect.stored_xmm];
+      stored_[path[step]] = computed[*effect.stored_xmm];
     }
   }
   left.unread.general = static_cast<std::uint16_t>(left.unread.general & ~popped.general);
+  left.st0_was_loaded = x87.top_was_loaded();
   return left;
+}
+
+void RegisterFlow::note_held(std::span<const std::uint64_t> path, std::span<const StackAccess> stack,
+                             std::map<std::uint64_t, RegisterSet>& at) {
+  Leftover left;
+  Origins origins;
+  for (std::size_t step = 0; step < path.size(); ++step) {
+    if (const auto found = at.find(path[step]); found != at.end()) {
+      const RegisterSet held = origins.held();
+      found->second.general |= held.general;
+      found->second.xmm |= held.xmm;
+    }
+    std::size_t accesses = 0;
+    while (accesses < stack.size() && stack[accesses].step == step) ++accesses;
+    origins.step(effects_at(path[step]).registers, stack.first(accesses), left);
+    stack = stack.subspan(accesses);
+  }
 }
 
 RegisterEffect::Float RegisterFlow::stored_by(std::uint64_t instruction) const {

@@ -33,19 +33,25 @@ std::string disagreement(const Trace& trace, const TracedCall& call) {
 }
 
 /// Runs the value in the machine: alone for how it ends, and as a value of a batch for what is observed there.
-void run_machine(Trace& trace, const Image& image, std::uint64_t budget) {
+void run_machine(Trace& trace, const Image& image, const TraceOptions& given) {
   MachineOptions options;
-  options.budget = budget;
+  options.budget = given.budget;
+  options.stop = given.stop;
   const std::unique_ptr<Machine> machine = make_unicorn_machine(image, trace.routine, options);
   Batch batch;
   machine->run_alone(batch, trace.packed, trace.environment);
+  if (batch.unfinished) return;
   trace.outcome = batch.outcomes.at(0);
   if (trace.outcome == OutcomeKind::returned) {
     trace.words = batch.words;
   } else {
     trace.incident = batch.incidents.at(0);
   }
+  for (const std::string& clause : machine->path(trace.packed, trace.environment)) {
+    trace.notes.push_back("it " + clause);
+  }
   machine->run(batch, trace.packed, trace.environment);
+  if (batch.unfinished) return;
   for (const auto& [sentence, observation] : machine->observations()) trace.notes.push_back("it " + sentence);
   if (trace.outcome != OutcomeKind::returned || batch.outcomes.at(0) != OutcomeKind::returned) return;
   if (batch.words == trace.words) return;
@@ -67,7 +73,8 @@ Trace trace(const Image& image, const Routine& routine, std::span<const std::byt
     throw Error(fmt::format("value {}: {} bytes, and {} takes {}", to_hex(packed), packed.size(),
                             to_string(routine.signature), routine.signature.packed_size()));
   }
-  run_machine(trace, image, options.budget);
+  run_machine(trace, image, options);
+  if (options.stop.stop_requested()) return trace;
   TracedCall call(image, routine, options);
   call.run(trace, packed, environment);
   trace.disagreement = disagreement(trace, call);

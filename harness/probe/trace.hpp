@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,6 +94,7 @@ struct TraceStep {
 struct TraceOptions {
   std::uint64_t budget = MachineOptions().budget;  ///< instructions that the call may execute
   std::size_t limit = 10'000;                      ///< steps to keep; the call goes on beyond them
+  std::stop_token stop{};                          ///< when requested, the trace ends soon and is not to be used
 };
 
 /// One call of a routine, instruction by instruction.

@@ -35,7 +35,7 @@ TracedCall::TracedCall(const Image& image, const Routine& routine, const TraceOp
       options_(options),
       plan_(plan_alone(image, routine)),
       emulator_(plan_.is_64_bit, *this),
-      memory_(emulator_, image, plan_, true, !plan_.is_64_bit && uses_thread_block(image, routine.address)),
+      memory_(emulator_, image, plan_, true, uses_thread_block(image, routine.address)),
       stub_(make_stub(plan_, routine.address, handover)) {
   std::memcpy(memory_.host(plan_.layout.code.address), stub_.code.data(), stub_.code.size());
   std::memcpy(plan_.frame.data(), &stub_.landing, plan_.is_64_bit ? 8 : 4);
@@ -94,7 +94,11 @@ void TracedCall::place(std::span<const std::byte> packed) {
     if (slot.role == Role::out) {
       for (std::size_t i = 0; i < slot.region.size; ++i) to[i] = static_cast<std::byte>(unwritten.at(i % 4));
     } else {
-      std::memcpy(to, packed.data() + slot.packed_offset, slot.region.size);
+      auto from = packed.subspan(slot.packed_offset);
+      for (const Piece& piece : slot.pieces) {
+        std::memcpy(to + piece.offset, from.data(), piece.size);
+        from = from.subspan(piece.size);
+      }
     }
   }
   std::byte* control = memory_.host(plan_.layout.control.address);
@@ -125,7 +129,7 @@ bool TracedCall::on_instruction(std::uint64_t address) {
   if (plan_.layout.code.contains(address)) return true;
   last_instruction_ = address;
   const Known& instruction = known(address);
-  if (!instruction.is_refused && out_->instructions == options_.budget) {
+  if (!instruction.is_refused && (out_->instructions == options_.budget || options_.stop.stop_requested())) {
     is_over_ = true;
     return false;
   }
@@ -141,7 +145,7 @@ const TracedCall::Known& TracedCall::known(std::uint64_t address) {
   const auto [entry, is_new] = known_.try_emplace(address);
   Known& known = entry->second;
   if (!is_new) return known;
-  const std::optional<Instruction> instruction = disassemble_one(image_, address);
+  const std::optional<Instruction> instruction = executed_instruction(image_, address);
   if (!instruction) {
     known.text.assign(1, '?');
     return known;

@@ -5,8 +5,10 @@
 #include "harness/value_generators.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <fmt/format.h>
@@ -19,22 +21,47 @@ constexpr std::size_t values_tried_alone = 48;
 constexpr std::size_t bases_flipped = 8;
 constexpr std::size_t bases_flipped_of_few = 40;
 constexpr std::size_t few_bytes = 16;
+constexpr std::uint64_t instructions_of_flips = 20'000'000;
+constexpr std::size_t most_failures_of_flips = 256;
 constexpr std::size_t values_per_batch = 32;
 /// Values that do not return take long; after so many of them the rest is not worth it.
 constexpr std::size_t most_failures = 8;
 
-/// Random values, in between zeros and ones.
+/// Ends and middles of integers and floats of every width, to be cut to the width of a part.
+constexpr std::array<std::uint64_t, 20> special_numbers = {
+    0,          ~std::uint64_t{0}, 1,          0x80,       0x7f,       0x8000,     0x7fff,     0x80000000, 0x7fffffff,
+    0x7c00,     0xfc00,            0x7f800000, 0xff800000, 0x7fc00000, 0x8000'0000'0000'0000, 0x7fff'ffff'ffff'ffff,
+    0x7ff0'0000'0000'0000, 0xfff0'0000'0000'0000, 0x0010'0000'0000'0000, 0x00800000};
+
+/// Fills the parts of `width` bytes of a value, all of them or one, with a number.
+void set_parts(std::span<std::byte> value, std::size_t width, std::optional<std::size_t> part, std::uint64_t number) {
+  for (std::size_t at = 0; at < value.size(); at += width) {
+    if (part && at / width != *part) continue;
+    for (std::size_t i = 0; i < std::min(width, value.size() - at); ++i) {
+      value[at + i] = static_cast<std::byte>(number >> 8 * i);
+    }
+  }
+}
+
+/// Random values, among them zeros, ones, and special numbers in all parts of a width or in one of them.
 std::vector<std::byte> make_values(std::size_t size, std::size_t count, std::uint64_t seed) {
   RandomWords random(seed);
   std::vector<std::byte> values(size * count);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t index = i / size;
-    std::uint64_t bits = random.next();
-    if (index % 16 == 14) bits &= bits >> 8 & bits >> 16 & bits >> 24;
-    if (index % 16 == 15) bits |= bits >> 8 | bits >> 16 | bits >> 24;
-    if (index == 0) bits = 0;
-    if (index == 1) bits = 0xff;
-    values[i] = static_cast<std::byte>(bits);
+  for (std::size_t index = 0; index < count; ++index) {
+    const std::span<std::byte> value = std::span(values).subspan(index * size, size);
+    for (std::byte& byte : value) {
+      std::uint64_t bits = random.next();
+      if (index % 16 == 14) bits &= bits >> 8 & bits >> 16 & bits >> 24;
+      if (index % 16 == 15) bits |= bits >> 8 | bits >> 16 | bits >> 24;
+      byte = static_cast<std::byte>(bits);
+    }
+    const std::size_t width = std::size_t{1} << index / 2 % 4;
+    const std::uint64_t number = special_numbers[index / 8 % special_numbers.size()];
+    if (index % 2 == 0) {
+      const bool is_first_round = index / 8 < special_numbers.size();
+      const std::size_t parts = (size + width - 1) / width;
+      set_parts(value, width, is_first_round ? std::nullopt : std::optional(random.next() % parts), number);
+    }
   }
   return values;
 }
@@ -75,6 +102,7 @@ Tried run_values(Machine& machine, std::span<const std::byte> values, std::size_
 void try_out(Candidate& candidate, const Image& image, std::uint64_t address, const InferenceOptions& options) {
   const auto lower = [&candidate](Confidence confidence, std::string why) {
     candidate.confidence = std::max(candidate.confidence, confidence);
+    if (confidence != Confidence::certain) candidate.doubts.push_back(why);
     candidate.support.push_back(std::move(why));
   };
   std::unique_ptr<Machine> machine;
@@ -119,8 +147,18 @@ void try_out(Candidate& candidate, const Image& image, std::uint64_t address, co
                                           values_tried, values_tried_alone));
 }
 
+std::vector<std::string> path_of(const Signature& signature, const Image& image, std::uint64_t address,
+                                 const InferenceOptions& options) {
+  try {
+    const std::vector<std::byte> value = make_values(signature.packed_size(), 1, options.seed);
+    return machine_of(signature, image, address, options.budget)->path(value, options.environment);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 std::vector<std::vector<bool>> dependencies_of(const Signature& signature, const Image& image, std::uint64_t address,
-                                               const InferenceOptions& options) {
+                                               const InferenceOptions& options, std::uint64_t instructions_per_call) {
   std::unique_ptr<Machine> machine;
   try {
     machine = machine_of(signature, image, address, options.budget);
@@ -130,11 +168,14 @@ std::vector<std::vector<bool>> dependencies_of(const Signature& signature, const
   const std::size_t size = signature.packed_size();
   const std::size_t words = signature.word_count();
   std::vector<std::vector<bool>> changed(words, std::vector<bool>(8 * size));
-  const std::size_t count = size <= few_bytes ? bases_flipped_of_few : bases_flipped;
+  const std::uint64_t affordable = instructions_of_flips / ((instructions_per_call + 1) * (8 * size + 1));
+  const std::size_t most = size <= few_bytes ? bases_flipped_of_few : bases_flipped;
+  const auto count = static_cast<std::size_t>(std::clamp<std::uint64_t>(affordable, 1, most));
+  std::size_t failures = 0;
   const std::vector<std::byte> bases = make_values(size, count, options.seed + 1);
   std::vector<std::byte> values;
   Batch batch;
-  for (std::size_t base = 0; base < count; ++base) {
+  for (std::size_t base = 0; base < count && failures < most_failures_of_flips; ++base) {
     const auto value = std::span(bases).subspan(base * size, size);
     values.clear();
     for (std::size_t bit = 0; bit <= 8 * size; ++bit) {  // the last one unchanged
@@ -142,6 +183,7 @@ std::vector<std::vector<bool>> dependencies_of(const Signature& signature, const
       if (bit < 8 * size) values[bit * size + bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
     }
     machine->run(batch, values, options.environment);
+    failures += batch.incidents.size();
     for (std::size_t bit = 0; bit < 8 * size; ++bit) {
       if (batch.outcomes[bit] != OutcomeKind::returned || batch.outcomes.back() != OutcomeKind::returned) continue;
       for (std::size_t word = 0; word < words; ++word) {

@@ -3,6 +3,7 @@
 #include "harness/probe/inference.hpp"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace bitwitness {
@@ -12,9 +13,13 @@ namespace bitwitness {
 /// no value changes.
 void try_out(Candidate& candidate, const Image& image, std::uint64_t address, const InferenceOptions& options);
 
-/// Flips every bit of several values: [output word][bit], whether the word changed. Empty when the routine cannot be
-/// run so.
+/// Says what the path of a call with the signature depends on, as Machine::path does. Empty when it cannot be run so.
+std::vector<std::string> path_of(const Signature& signature, const Image& image, std::uint64_t address,
+                                 const InferenceOptions& options);
+
+/// Flips every bit of several values: [output word][bit], whether the word changed. Of a routine that executes many
+/// instructions per call, fewer values are taken. Empty when the routine cannot be run so.
 std::vector<std::vector<bool>> dependencies_of(const Signature& signature, const Image& image, std::uint64_t address,
-                                               const InferenceOptions& options);
+                                               const InferenceOptions& options, std::uint64_t instructions_per_call);
 
 }  // namespace bitwitness

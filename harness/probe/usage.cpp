@@ -1,7 +1,7 @@
 #include "harness/probe/usage.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <array>
 #include <cstring>
 
 namespace bitwitness {
@@ -13,6 +13,8 @@ constexpr std::size_t whole_survey = 160;
 // Calls that do not return cost a thousand times as much as others.
 constexpr std::size_t most_runaways = 12;
 constexpr std::size_t most_runaways_per_round = 4;
+constexpr std::size_t patterns = 16;  // of contents and words
+constexpr int most_rounds = 3;
 
 }  // namespace
 
@@ -47,9 +49,21 @@ Usage Study::run() {
     if (!is_erratic_) find_words();
     for (WordUse& word : usage_.words) classify(word);
     for (WordUse& word : usage_.words) find_bits(word);
-    survey(whole_survey);
-    if (!is_erratic_) find_bytes();
+    bool is_settled = false;
+    for (int i = 0; i < most_rounds && !is_settled && !is_erratic_; ++i) {
+      survey(whole_survey);
+      find_bytes();
+      is_settled = !challenge();
+      if (is_settled) reach_more();
+    }
+    has_hidden_influence_ |= !is_settled && !out_of_budget();
+    note_unreached();
   }
+  usage_.used_registers = used_registers_;
+  usage_.state = exploration_.state();
+  usage_.table_jumps = exploration_.table_jumps();
+  usage_.has_hidden_influence = has_hidden_influence_;
+  usage_.is_cut_short = out_of_budget();
   usage_.is_erratic = is_erratic_;
   return std::move(usage_);
 }
@@ -61,13 +75,112 @@ std::uint64_t Study::next() {  // splitmix64
   return z ^ z >> 31;
 }
 
+std::uint64_t Study::number() {
+  const std::span<const std::uint64_t> numbers = exploration_.numbers();
+  if (numbers.empty()) return next() % 16;
+  const std::uint64_t bits = next();
+  return numbers[bits % numbers.size()] + (bits >> 40 & 3) / 2 - (bits >> 48 & 3) / 3;
+}
+
+/// Ends and middles of integers and floats of every width.
+std::uint64_t Study::special() {
+  static constexpr std::array<std::uint64_t, 24> numbers = {
+      0,      1,      0x7f,   0x80,       0xff,       0x7fff,     0x8000,     0xffff,
+      0x3c00, 0x7c00, 0xfc00, 0x7e00,     0x3ff,      0x400,      0x7fffffff, 0x80000000,
+      0x7f800000, 0xff800000, 0x7fc00000, 0x807fffff, 0x7fff'ffff'ffff'ffff, 0x8000'0000'0000'0000,
+      0x7ff0'0000'0000'0000, ~std::uint64_t{0}};
+  return numbers[next() % numbers.size()];
+}
+
+/// A float between 1/8 and 32 with a whole mantissa.
+std::uint64_t Study::tame_float(bool is_wide) {
+  const std::uint64_t bits = next();
+  const std::uint64_t exponent = bits >> 56 & 7;
+  if (is_wide) return (bits & 0x800f'ffff'ffff'ffff) | (exponent + 1020) << 52;
+  return (bits & 0x807f'ffff) | (exponent + 124) << 23;
+}
+
+std::uint64_t Study::special_float(bool is_wide) {
+  static constexpr std::array<std::uint64_t, 8> exponents = {0, 0, 1, 0x7f, 0x80, 0xfe, 0xff, 0xff};
+  const std::uint64_t bits = next();
+  std::uint64_t exponent = exponents[bits >> 55 & 7];
+  const std::uint64_t keep = (bits >> 58 & 1) != 0 ? ~std::uint64_t{0} : 0;
+  if (!is_wide) return (bits & 0x8000'0000) | exponent << 23 | (bits & keep & 0x7f'ffff);
+  if (exponent > 1) exponent = exponent == 0xff ? 0x7ff : exponent == 0xfe ? 0x7fe : exponent - 0x7f + 0x3ff;
+  return (bits & 0x8000'0000'0000'0000) | exponent << 52 | (bits & keep & 0xf'ffff'ffff'ffff);
+}
+
+std::uint64_t Study::integer_of(std::size_t pattern) {
+  switch (pattern % patterns) {
+    case 0:
+      return 1;
+    case 4:
+    case 12:
+      return pattern % patterns == 4 ? next() % 8 : 0;
+    case 8:
+      return next() & 0xff;
+    case 6:
+      return next() % 32;
+    case 3:
+    case 9:
+    case 11: {
+      const std::uint64_t bits = next();
+      return bits >> (bits & 63);
+    }
+    case 10:
+    case 14:
+      return number();
+    case 13:
+      return ~std::uint64_t{0};
+    case 15:
+      return special();
+    default:
+      return next();
+  }
+}
+
+std::uint64_t Study::float_of(std::size_t pattern, bool is_wide) {
+  switch (pattern % patterns) {
+    case 9: {  // between 2^-20 and 2^67
+      const std::uint64_t bits = next();
+      const std::uint64_t exponent = (bits >> 56) % 88;
+      if (is_wide) return (bits & 0x800f'ffff'ffff'ffff) | (exponent + 1003) << 52;
+      return (bits & 0x807f'ffff) | (exponent + 107) << 23;
+    }
+    case 12:
+      return 0;
+    case 14:
+    case 15:
+      return special_float(is_wide);
+    default:
+      return tame_float(is_wide);
+  }
+}
+
+/// What memory holds: anything, floats, small numbers, ends of ranges, and what the code compares with.
 void Study::fill(Attempt& attempt, std::size_t pattern) {
+  const std::size_t kind = pattern % patterns;
+  const auto width = static_cast<unsigned>(next() % 4);  // of special numbers and those of the code: 1, 2, 4 or 8 bytes
   for (std::size_t at = 0; at + 8 <= attempt.contents.size(); at += 8) {
     std::uint64_t bits = next();
     const std::uint64_t sparse = (bits >> 8 & 7) == 0 ? std::uint64_t{0xff} << (bits >> 16 & 0x38) : 0;
-    if (pattern % 8 == 3) bits = (bits & 0x87ff'ffff'87ff'ffff) | 0x3800'0000'3800'0000;  // floats below 4
-    if (pattern % 8 == 4) bits &= sparse;
-    if (pattern % 8 == 5) bits |= ~sparse;
+    if (kind == 3) bits = (bits & 0x87ff'ffff'87ff'ffff) | 0x3800'0000'3800'0000;  // floats below 4
+    if (kind == 4) bits &= sparse;
+    if (kind == 5) bits |= ~sparse;
+    if (kind == 6) bits &= 0x0000'000f'0000'000f;
+    if (kind == 8) bits &= 0x00ff'ffff'00ff'ffff;
+    if (kind == 9) bits = float_of(9, false) | float_of(9, false) << 32;
+    if (kind == 11) bits = tame_float(true);
+    if (kind == 12) bits = 0;
+    if (kind == 13) bits = ~std::uint64_t{0};
+    if (kind == 10 || kind == 14 || kind == 15) {
+      for (unsigned part = 0; part < 8; part += 1U << width) {
+        const bool is_special = (bits & 3) != 0;
+        const std::uint64_t piece = !is_special ? next() : kind == 15 ? special() : number();
+        std::memcpy(attempt.contents.data() + at + part, &piece, std::size_t{1} << width);
+      }
+      continue;
+    }
     std::memcpy(attempt.contents.data() + at, &bits, 8);
   }
 }
@@ -78,7 +191,11 @@ Attempt Study::make_attempt(std::size_t pattern) {
     if (!is_pointer_[i] && rest_ != Rest::pointers) attempt.integers[i] = rest_ == Rest::ones ? 1 : 0;
   }
   for (std::uint32_t reg = 0; reg < 16; ++reg) {
-    for (std::uint32_t lane = 0; lane < 4; ++lane) attempt.xmm[reg][lane] = 0x3f800000 + 0x10000 * reg + 0x1000 * lane;
+    attempt.xmm[reg][1] = 0x3f801000;  // above, all hold the same: what only moves them changes nothing there
+    const bool is_known = used_as_[reg] != RegisterEffect::Float::none;
+    const bool is_wide = is_known ? used_as_[reg] == RegisterEffect::Float::wide : pattern % 2 == 1;
+    const std::uint64_t bits = float_of(pattern < patterns ? pattern : next(), is_wide);
+    std::memcpy(attempt.xmm[reg].data(), &bits, is_wide ? 8 : 4);
   }
   fill(attempt, pattern);
   set_words(attempt, pattern);
@@ -90,17 +207,9 @@ void Study::set_words(Attempt& attempt, std::size_t pattern) {
     if (word.kind == WordUse::Kind::count) set(attempt, word, 1);
     if (word.kind == WordUse::Kind::index) set(attempt, word, 0);
     if (word.kind != WordUse::Kind::value) continue;
-    const std::uint64_t bits = next();
-    if (pattern % 4 == 0) {
-      set(attempt, word, pattern % 8 == 0 ? 1 : bits & 0xff);
-    } else if (word.is_float || word.xmm) {
-      const bool is_wide = word.width == 8 || word.bits >> 32 != 0;
-      const auto tame = static_cast<double>(static_cast<std::int64_t>(bits) >> 40) / 65536;
-      set(attempt, word,
-          is_wide ? std::bit_cast<std::uint64_t>(tame) : std::bit_cast<std::uint32_t>(static_cast<float>(tame)));
-    } else {
-      set(attempt, word, word.bits == 0 ? bits : bits & word.bits);
-    }
+    const bool is_wide = word.width == 8 || word.bits >> 32 != 0;
+    const std::size_t kind = pattern < patterns ? pattern : next() % patterns;  // later on, words of unlike kinds
+    set(attempt, word, word.is_float || word.xmm ? float_of(kind, is_wide) : integer_of(kind));
   }
 }
 
@@ -177,6 +286,7 @@ bool Study::survey_once(std::size_t calls) {
   usage_.words = std::move(words);
   unread_ = {0xffff, 0xffff};
   registers_ = {};
+  first_uppers_ = {};
   stack_width_ = {};
   stack_float_ = {};
   float_loads_.clear();

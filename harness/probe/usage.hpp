@@ -71,7 +71,15 @@ struct RegisterResult {
   unsigned width = 0;      ///< bytes
   bool depends = false;    ///< differed between calls with other input
   bool is_left = false;    ///< nothing read it after it was computed
+  unsigned narrowest = 8;  ///< general: bytes of the narrowest last write of a call
   bool high_half = false;  ///< general, 64-bit code: bits above 32 were set at times
+  bool fills_vector = false;  ///< XMM: all 16 bytes were made anew, and the upper 8 differed between calls
+};
+
+/// A jump behind which lies code that no call reached and that may read or write more than was seen.
+struct UnreachedCode {
+  std::uint64_t jump = 0;
+  std::uint64_t code = 0;
 };
 
 /// Everything found.
@@ -80,6 +88,8 @@ struct Usage {
   std::vector<WordUse> words;        ///< by place, then XMM registers
   std::vector<RegisterResult> results;
   std::optional<unsigned> st0_bytes;    ///< a value was left on the x87 stack: 4, 8 or 10 bytes hold it exactly
+  bool st0_was_loaded = true;           ///< it was an f32 that was loaded, in every call
+  unsigned st0_bits = 0;                ///< most bits of a mantissa in it
   std::optional<std::int64_t> removed;  ///< bytes of stack removed by every return
   bool removed_varies = false;
   bool is_erratic = false;                              ///< equal calls had unequal outcomes
@@ -87,6 +97,13 @@ struct Usage {
   bool loads_80_bits = false;                           ///< from the stack words
   bool reads_above = false;                             ///< stack words above those that are explored
   bool writes_image = false;
+  std::optional<std::uint64_t> state;      ///< memory of the image that calls read and then write
+  RegisterSet used_registers;              ///< something was done with what they held at entry
+  std::vector<UnreachedCode> unreached;    ///< by address of the jump
+  std::vector<TableJump> table_jumps;
+  bool has_hidden_influence = false;       ///< what no pointer and no word covers changed an outcome
+  bool is_cut_short = false;               ///< the budget ran out before everything was tried
+  std::size_t one_way_jumps = 0;           ///< beside these: what they leave out ends the program or changes floats alone
   std::size_t calls = 0;              ///< of the last survey
   std::size_t returned = 0;           ///< of them
   std::vector<std::string> troubles;  ///< why calls did not return, each reason once
@@ -97,7 +114,9 @@ struct Usage {
 };
 
 /// Instructions that one study may execute before it settles for what it has found.
-inline constexpr std::uint64_t study_budget = 12'000'000;
+inline constexpr std::uint64_t study_budget = 6'000'000;
+/// And calls: each costs as much as some hundred instructions.
+inline constexpr std::size_t study_calls = 16'000;
 
 /// Studies a routine: finds the pointers, then what else matters, then extents and results.
 class Study {
@@ -122,6 +141,13 @@ class Study {
   [[nodiscard]] Attempt make_attempt(std::size_t pattern);
   void fill(Attempt& attempt, std::size_t pattern);
   void set_words(Attempt& attempt, std::size_t pattern);
+  [[nodiscard]] std::uint64_t special();
+  [[nodiscard]] std::uint64_t special_float(bool is_wide);
+  [[nodiscard]] std::uint64_t tame_float(bool is_wide);
+  [[nodiscard]] std::uint64_t integer_of(std::size_t pattern);
+  [[nodiscard]] std::uint64_t float_of(std::size_t pattern, bool is_wide);
+  [[nodiscard]] std::uint64_t number();
+  void follow(const Observed& observed);
   bool note_pointers(const Observed& observed);
   std::size_t try_rest(Rest rest);
   void discover();
@@ -144,12 +170,25 @@ class Study {
   void add_registers(Outcome& outcome, const Observed& observed) const;
   void check_repeatable();
   void find_words();
-  [[nodiscard]] bool word_matters(const std::vector<Attempt>& bases, const WordUse& word);
+  [[nodiscard]] bool is_used(const WordUse& word) const;
+  [[nodiscard]] bool is_only_left(const WordUse& word) const;
+  [[nodiscard]] bool word_matters(std::span<const Attempt> bases, const WordUse& word);
   void classify(WordUse& word);
   void find_bits(WordUse& word);
   void find_bytes();
   void set(Attempt& attempt, const WordUse& word, std::uint64_t bits) const;
-  [[nodiscard]] bool out_of_budget() const { return exploration_.executed() > study_budget; }
+  [[nodiscard]] std::uint64_t get(const Attempt& attempt, const WordUse& word) const;
+
+  // usage_challenge.cpp: whether anything else matters
+  struct Element;
+  [[nodiscard]] std::vector<Element> outside() const;
+  void scramble(Attempt& attempt, const Element& element);
+  bool challenge();
+  void reach_more();
+  void note_unreached();
+  [[nodiscard]] bool out_of_budget() const {
+    return exploration_.executed() > study_budget || exploration_.calls() > study_calls;
+  }
 
   Exploration& exploration_;
   const Image& image_;
@@ -159,16 +198,21 @@ class Study {
   Usage usage_;
   Rest rest_ = Rest::pointers;
   bool is_erratic_ = false;
+  bool has_hidden_influence_ = false;
   std::vector<bool> is_pointer_;
   std::array<unsigned, explored_stack_words> stack_width_{};  ///< widest load before a store; 0 for none
   std::array<bool, explored_stack_words> stack_float_{};
   std::unordered_map<std::uint64_t, StoreKind> store_kinds_;
   std::unordered_map<std::uint64_t, bool> float_loads_;
+  RegisterSet used_registers_;  ///< over all calls that were followed
+  std::array<RegisterEffect::Float, 16> used_as_{};
 
   // Registers over the calls of one survey.
   RegisterSet unread_;
   std::array<RegisterResult, 32> registers_{};  ///< general, then XMM
   std::array<std::uint64_t, 32> first_values_{};
+  std::array<std::uint64_t, 16> first_uppers_{};
+  std::array<bool, 16> fills_vector_{};
 };
 
 }  // namespace bitwitness

@@ -22,6 +22,13 @@ bool is_common_float(std::uint32_t bits) {
   return std::abs(static_cast<int>(bits >> 23 & 0xff) - 127) <= widest;
 }
 
+/// Counts the bits of a mantissa from its first one to its last.
+unsigned mantissa_bits(const std::array<std::byte, 10>& value) {
+  std::uint64_t mantissa = 0;
+  std::memcpy(&mantissa, value.data(), 8);
+  return mantissa == 0 ? 0 : static_cast<unsigned>(64 - std::countr_zero(mantissa));
+}
+
 /// How many bytes a value in the 80-bit format needs.
 unsigned bytes_needed(const std::array<std::byte, 10>& value) {
   std::uint64_t mantissa = 0;
@@ -141,23 +148,35 @@ void Study::record_numbers(PointerUse& pointer, const std::vector<std::uint8_t>&
   }
 }
 
+void Study::follow(const Observed& observed) {
+  if (!observed.is_whole) return;
+  const Leftover left = flow_.follow(observed.path, observed.stack);
+  unread_.general &= left.unread.general;
+  unread_.xmm &= left.unread.xmm;
+  used_registers_.general |= left.used.general;
+  used_registers_.xmm |= left.used.xmm;
+  usage_.st0_was_loaded &= left.st0_was_loaded;
+  for (unsigned reg = 0; reg < 16; ++reg) {
+    registers_[reg].width = std::max(registers_[reg].width, left.general_width[reg]);
+    if (left.general_width[reg] != 0) {
+      registers_[reg].narrowest = std::min(registers_[reg].narrowest, left.general_width[reg]);
+    }
+    const unsigned width = left.xmm_kind[reg] == RegisterEffect::Float::single ? 4 : 8;
+    registers_[16 + reg].width = std::max(registers_[16 + reg].width, width);
+    fills_vector_[reg] = fills_vector_[reg] || left.is_vector[reg];
+    if (left.used_as[reg] != RegisterEffect::Float::none) used_as_[reg] = std::max(used_as_[reg], left.used_as[reg]);
+  }
+}
+
 void Study::record_results(const Observed& observed, const Attempt& attempt) {
   for (PointerUse& pointer : usage_.pointers) {
     pointer.is_returned = pointer.is_returned && observed.general[0] == exploration_.pointer(pointer.place);
   }
   if (observed.x87_values == 1 && observed.st0) {
     usage_.st0_bytes = std::max(usage_.st0_bytes.value_or(4), bytes_needed(*observed.st0));
+    usage_.st0_bits = std::max(usage_.st0_bits, mantissa_bits(*observed.st0));
   }
-  if (observed.path.size() == observed.instructions) {
-    const Leftover left = flow_.follow(observed.path);
-    unread_.general &= left.unread.general;
-    unread_.xmm &= left.unread.xmm;
-    for (unsigned reg = 0; reg < 16; ++reg) {
-      registers_[reg].width = std::max(registers_[reg].width, left.general_width[reg]);
-      const unsigned width = left.xmm_kind[reg] == RegisterEffect::Float::single ? 4 : 8;
-      registers_[16 + reg].width = std::max(registers_[16 + reg].width, width);
-    }
-  }
+  follow(observed);
   std::array<std::uint64_t, 16> initial{};
   const auto places = exploration_.places();
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -172,6 +191,10 @@ void Study::record_results(const Observed& observed, const Attempt& attempt) {
     if (reg >= 16) {
       std::memcpy(&value, observed.xmm[number].data(), 8);
       is_as_before = observed.xmm[number] == attempt.xmm[number];
+      std::uint64_t upper = 0;
+      std::memcpy(&upper, observed.xmm[number].data() + 2, 8);
+      if (usage_.returned == 0) first_uppers_[number] = upper;
+      registers_[reg].fills_vector |= fills_vector_[number] && upper != first_uppers_[number];
     }
     RegisterResult& result = registers_[reg];
     result.is_xmm = reg >= 16;

@@ -2,13 +2,14 @@
 #include "harness/probe/usage.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace bitwitness {
 namespace {
 
-constexpr std::size_t bases_per_word = 4;
-constexpr std::size_t bases_per_bit = 5;
+constexpr std::size_t bases_per_word = 6;
+constexpr std::array<std::size_t, 7> patterns_of_bits = {0, 1, 2, 3, 4, 12, 16};
 constexpr std::size_t bases_per_byte = 14;
 constexpr std::size_t bases_per_byte_of_many = 5;
 constexpr std::size_t many_bytes = 64;
@@ -33,6 +34,13 @@ void Study::set(Attempt& attempt, const WordUse& word, std::uint64_t bits) const
   } else {
     attempt.integers[word.place] = bits;
   }
+}
+
+std::uint64_t Study::get(const Attempt& attempt, const WordUse& word) const {
+  if (word.xmm) return std::uint64_t{attempt.xmm[*word.xmm][1]} << 32 | attempt.xmm[*word.xmm][0];
+  std::uint64_t value = attempt.integers[word.place].value_or(exploration_.pointer(word.place));
+  if (word.takes_two) value |= attempt.integers[word.place + 1].value_or(0) << 32;
+  return value;
 }
 
 void Study::add_registers(Outcome& outcome, const Observed& observed) const {
@@ -78,6 +86,7 @@ Study::Outcome Study::outcome_of(const Attempt& attempt) {
       if (mark == 0) continue;
       const auto offset = static_cast<std::int64_t>(at) - static_cast<std::int64_t>(window_front);
       if ((mark & read) != 0) {
+        usage_.pointers[i].bytes[at].read = true;
         if (!any_read) outcome.first_read += offset;
         any_read = true;
         ++outcome.read;
@@ -85,6 +94,7 @@ Study::Outcome Study::outcome_of(const Attempt& attempt) {
       if ((mark & written) == 0) continue;
       if (!any_written) outcome.first_written += offset;
       any_written = true;
+      usage_.pointers[i].bytes[at].written = true;  // not always, when no survey has seen it
       ++outcome.written;
       hash.add(static_cast<std::uint64_t>(offset) << 8 | std::to_integer<std::uint64_t>(after[at]));
     }
@@ -112,15 +122,45 @@ void Study::check_repeatable() {
   }
 }
 
-/// Words may matter only beside certain others: small ones (a shift), equal ones (a comparison).
+bool Study::is_used(const WordUse& word) const {
+  if (word.xmm) return (used_registers_.xmm >> *word.xmm & 1) != 0;
+  const Place& where = exploration_.places()[word.place];
+  if (where.kind == Place::Kind::stack) return stack_width_[where.index] != 0;
+  return (used_registers_.general >> where.index & 1) != 0;
+}
+
+/// Tells whether a register is only given back as it came: no argument, unless conventions pass arguments there.
+bool Study::is_only_left(const WordUse& word) const {
+  const bool is_stack = !word.xmm && word.place < explored_stack_words;
+  if (is_stack || is_used(word)) return false;
+  const unsigned number = word.xmm ? *word.xmm : exploration_.places()[word.place].index;
+  const bool is_result = std::ranges::any_of(usage_.results, [&word, number](const RegisterResult& result) {
+    return result.is_xmm == word.xmm.has_value() && result.number == number;
+  });
+  constexpr unsigned home_words = 4;
+  const bool may_be_passed = word.xmm ? is_64_bit_ && number < home_words
+                                      : number == 1 || number == 2 || number == 8 || number == 9;
+  return is_result && !may_be_passed;
+}
+
+/// Words may matter only beside certain others: small ones (a shift), equal ones (a comparison), none (a test for 0).
 std::vector<Attempt> Study::make_bases() {
   std::vector<Attempt> bases;
   for (std::size_t i = 0; i < bases_per_word; ++i) {
     Attempt base = make_attempt(i == 1 ? 3 : 0);
     const std::uint64_t same = next();
-    for (std::size_t place = 0; i > 0 && place < explored_stack_words; ++place) {
-      if (is_pointer_[place] || stack_width_[place] == 0) continue;
-      const std::uint64_t bits = i == 1 ? next() % 32 : i == 2 ? next() : same;
+    for (std::size_t place = 0; place < is_pointer_.size(); ++place) {
+      WordUse word;
+      word.place = place;
+      if (is_pointer_[place] || !is_used(word)) continue;
+      if (place < explored_stack_words && stack_float_[place]) {
+        word.takes_two = !is_64_bit_ && stack_width_[place] == 8 && place + 1 < explored_stack_words;
+        set(base, word, tame_float(stack_width_[place] == 8));
+        if (word.takes_two) ++place;
+        continue;
+      }
+      if (i == 0) continue;
+      const std::uint64_t bits = i == 1 ? next() % 32 : i == 2 ? next() : i == 3 ? same : i == 4 ? 0 : 1;
       base.integers[place] = is_64_bit_ ? bits : bits & 0xffff'ffff;
     }
     bases.push_back(std::move(base));
@@ -131,6 +171,11 @@ std::vector<Attempt> Study::make_bases() {
 void Study::find_words() {
   const std::vector<Attempt> bases = make_bases();
   std::vector<WordUse> found;
+  const auto look = [this, &bases, &found](const WordUse& word) {
+    if (is_only_left(word)) return;
+    // What nothing was done with may still matter where no call has been.
+    if (word_matters(std::span(bases).first(is_used(word) ? bases.size() : 1), word)) found.push_back(word);
+  };
   for (std::size_t place = 0; place < is_pointer_.size() && !out_of_budget(); ++place) {
     if (is_pointer_[place]) continue;
     WordUse word;
@@ -144,24 +189,31 @@ void Study::find_words() {
       if (after_wide) continue;
       word.takes_two = !is_64_bit_ && word.is_float && word.width == 8 && where.index + 1 < explored_stack_words;
     }
-    if (word_matters(bases, word)) found.push_back(word);
+    look(word);
   }
   for (unsigned reg = 0; reg < (is_64_bit_ ? 16u : 8u) && !out_of_budget(); ++reg) {
     WordUse word;
     word.xmm = reg;
     word.is_float = true;
-    if (word_matters(bases, word)) found.push_back(word);
+    if (used_as_[reg] != RegisterEffect::Float::none) word.width = used_as_[reg] == RegisterEffect::Float::wide ? 8 : 4;
+    look(word);
   }
   usage_.words = std::move(found);
 }
 
-bool Study::word_matters(const std::vector<Attempt>& bases, const WordUse& word) {
+bool Study::word_matters(std::span<const Attempt> bases, const WordUse& word) {
   for (const Attempt& base : bases) {
     const Outcome expected = outcome_of(base);
     if (!expected.returned) continue;
     const std::uint64_t random = next();
     const std::uint64_t narrow = (random & 0x00ff'ffff) | 0x4000'0000;  // a float between 2 and 8
-    for (const std::uint64_t bits : {std::uint64_t{1}, std::uint64_t{2}, narrow | narrow << 32, random}) {
+    std::vector<std::uint64_t> tried{1, 2, narrow | narrow << 32, random, tame_float(true)};
+    if (is_used(word)) {
+      const std::span<const std::uint64_t> numbers = exploration_.numbers();
+      tried.push_back(0);
+      tried.insert(tried.end(), numbers.begin(), numbers.end());
+    }
+    for (const std::uint64_t bits : tried) {
       Attempt changed = base;
       set(changed, word, bits);
       const Outcome outcome = outcome_of(changed);
@@ -208,11 +260,10 @@ void Study::classify(WordUse& word) {
 void Study::find_bits(WordUse& word) {
   if (word.kind != WordUse::Kind::value) return;
   const unsigned bits = is_64_bit_ || word.xmm || word.takes_two ? 64 : 32;
-  for (std::size_t i = 0; i < bases_per_bit && !out_of_budget(); ++i) {
-    Attempt base = make_attempt(i);  // the word itself is 1 at first, then random
-    std::uint64_t value = base.integers[word.place].value_or(0);
-    if (word.xmm) value = std::uint64_t{base.xmm[*word.xmm][1]} << 32 | base.xmm[*word.xmm][0];
-    if (word.takes_two) value |= base.integers[word.place + 1].value_or(0) << 32;
+  for (const std::size_t pattern : patterns_of_bits) {
+    if (out_of_budget()) return;
+    Attempt base = make_attempt(pattern);  // the word itself is 1 at first, then random
+    const std::uint64_t value = get(base, word);
     const Outcome expected = outcome_of(base);
     if (!expected.returned) continue;
     for (unsigned bit = 0; bit < bits; ++bit) {
@@ -238,7 +289,7 @@ void Study::find_bytes() {
       const std::span<std::byte> window = attempt.window(pointer.place);
       for (std::size_t at = 0; at < window_size; ++at) {
         ByteUse& byte = pointer.bytes[at];
-        if (!byte.read || byte.matters) continue;
+        if (!byte.read || byte.matters || out_of_budget()) continue;
         const std::byte kept = window[at];
         window[at] ^= static_cast<std::byte>(1 + next() % 255);
         const Outcome outcome = outcome_of(attempt);
