@@ -41,6 +41,11 @@ HostPages::~HostPages() {
 
 HostPages::HostPages(HostPages&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
 
+Region thread_block_of(const CallPlan& plan) {
+  if (!plan.is_64_bit) return {0, page_size};
+  return {plan.layout.whole.end(), 2 * page_size};
+}
+
 GuestMemory::GuestMemory(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable,
                          bool thread_block)
     : base_(plan.layout.whole.address),
@@ -48,22 +53,22 @@ GuestMemory::GuestMemory(Emulator& emulator, const Image& image, const CallPlan&
       gap_(plan.layout.gap.size) {
   map_image(emulator, image, plan, image_is_writable);
   map_surroundings(emulator, plan, image_is_writable);
-  if (thread_block && image.find(0) == nullptr) map_thread_block(emulator, plan, image_is_writable);
+  if (thread_block && image.find(thread_block_of(plan).address) == nullptr) {
+    map_thread_block(emulator, plan, image_is_writable);
+  }
 }
 
 void GuestMemory::map_thread_block(Emulator& emulator, const CallPlan& plan, bool writable) {
-  // No handler of exceptions, the stack's ends, and the block's own address.
-  const std::array<std::uint32_t, 7> block{0xffffffff,
-                                           static_cast<std::uint32_t>(plan.layout.stack.end()),
-                                           static_cast<std::uint32_t>(plan.layout.stack.address),
-                                           0,
-                                           0,
-                                           0,
-                                           0};
-  const Region region{0, page_size};
+  // No handler of exceptions (a chain in 32-bit code alone), the stack's ends, and the block's own address.
+  const Region region = thread_block_of(plan);
+  const Region& stack = plan.layout.stack;
+  const std::array<std::uint64_t, 7> block{
+      plan.is_64_bit ? 0 : 0xffffffff, stack.end(), stack.address, 0, 0, 0, region.address};
   copies_.emplace_back(region.size);
   const std::span<std::byte> memory = copies_.back().bytes();
-  std::memcpy(memory.data(), block.data(), sizeof block);
+  const std::size_t width = plan.is_64_bit ? 8 : 4;
+  for (std::size_t i = 0; i < block.size(); ++i) std::memcpy(memory.data() + i * width, &block.at(i), width);
+  if (plan.is_64_bit) emulator.set_gs_base(region.address);
   emulator.map(region.address, memory, writable, false);
   if (writable) {
     writable_.push_back({region, memory.data(), false});

@@ -27,13 +27,17 @@ class HostPages {
   std::span<std::byte> bytes_;
 };
 
+/// Where what code finds through its thread's segment register stands: fs at address 0, where the emulator looks for it
+/// in 32-bit code, gs behind the surroundings in 64-bit code.
+Region thread_block_of(const CallPlan& plan);
+
 /// The memory a routine sees: the image, with every import bound to a trap, and the surroundings of a call.
 class GuestMemory {
  public:
   /// Maps everything into the engine. Memory that the guest cannot change is shared with the image. With
   /// `image_is_writable` the image's writable segments get a copy of their own and may be written, and so may the
-  /// input. With `thread_block` what 32-bit code finds through its fs register stands at address 0, where the emulator
-  /// looks for it, and may be written as the image's segments.
+  /// input. With `thread_block` what code finds through fs (32-bit) or gs (64-bit) is there, and may be written as the
+  /// image's segments.
   GuestMemory(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable, bool thread_block);
 
   /// Host memory of an address in the surroundings.

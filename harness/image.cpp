@@ -241,6 +241,12 @@ std::span<const NamedAddress> Image::symbols() const {
 std::span<const Import> Image::imports() const {
   return impl_->imports;
 }
+std::span<const Import> Image::bound_imports() const {
+  return impl_->bound_imports;
+}
+std::span<const AddressRange> Image::patched_ranges() const {
+  return impl_->patched_ranges;
+}
 std::span<const std::string> Image::notes() const {
   return impl_->notes;
 }

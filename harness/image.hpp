@@ -25,6 +25,7 @@ struct Segment {
   std::uint64_t used = 0;            ///< bytes that the file's headers give the range, before rounding up to pages
   bool writable = false;
   bool executable = false;
+  bool is_added = false;  ///< by `link`, and in no file
 };
 
 /// An export or a COFF symbol. `address` is virtual.
@@ -49,6 +50,12 @@ struct ImageOptions {
 struct MemoryPatch {
   std::uint64_t address = 0;
   std::vector<std::byte> bytes;
+};
+
+/// A range of virtual addresses.
+struct AddressRange {
+  std::uint64_t address = 0;
+  std::uint64_t size = 0;
 };
 
 class Image;
@@ -88,6 +95,8 @@ class Image {
   [[nodiscard]] std::span<const NamedAddress> exports() const;  ///< by name
   [[nodiscard]] std::span<const NamedAddress> symbols() const;  ///< COFF functions and data with a section, by name
   [[nodiscard]] std::span<const Import> imports() const;
+  [[nodiscard]] std::span<const Import> bound_imports() const;         ///< those that `link` has bound
+  [[nodiscard]] std::span<const AddressRange> patched_ranges() const;  ///< memory that `link` has set
 
   /// What is odd about the file and did not stop it from being loaded, one sentence each: a damaged export table, …
   [[nodiscard]] std::span<const std::string> notes() const;

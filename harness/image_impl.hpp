@@ -26,6 +26,8 @@ struct Image::Impl {
   std::vector<NamedAddress> forwarded;  ///< exports that are another library's; the address is that of its name
   std::vector<NamedAddress> symbols;
   std::vector<Import> imports;
+  std::vector<Import> bound_imports;
+  std::vector<AddressRange> patched_ranges;
   std::vector<std::string> notes;
   std::string export_damage;
   std::string symbol_damage;

@@ -78,6 +78,7 @@ class Image::Linker {
       if (++bound <= most_notes) {
         image_.notes.push_back(fmt::format("{}!{} runs {}", import.library, import.name, where));
       }
+      image_.bound_imports.push_back(std::move(import));
     }
     if (bound > most_notes) image_.notes.push_back(fmt::format("{} more imports are bound", bound - most_notes));
     image_.imports = std::move(unbound);
@@ -101,6 +102,7 @@ class Image::Linker {
                               segment->name, segment->address + segment->bytes.size()));
     }
     std::memcpy(host(*segment, patch.address), patch.bytes.data(), patch.bytes.size());
+    image_.patched_ranges.push_back({patch.address, size});
     image_.notes.push_back(fmt::format("{} bytes at {:#x} were set", size, patch.address));
   }
 
@@ -144,7 +146,8 @@ class Image::Linker {
                                                 .bytes = image_.pages.back().bytes().first(static_cast<std::size_t>(size)),
                                                 .used = size,
                                                 .writable = writable,
-                                                .executable = executable});
+                                                .executable = executable,
+                                                .is_added = true});
   }
 
   void set_pointer(std::uint64_t slot, std::uint64_t value) {

@@ -86,6 +86,14 @@ class Machine {
   /// on what earlier values left behind or on what it was not given.
   virtual void run_alone(Batch& out, std::span<const std::byte> packed, const Environment& environment) = 0;
 
+  /// Runs one value alone and says where its path depends on the processor or on bytes of the image's writable data, one
+  /// clause each that reports print. A witness that cannot tell says nothing.
+  virtual std::vector<std::string> path(std::span<const std::byte> packed, const Environment& environment) {
+    static_cast<void>(packed);
+    static_cast<void>(environment);
+    return {};
+  }
+
   /// What happened beside the results so far, keyed by a sentence that reports print.
   [[nodiscard]] virtual const std::map<std::string, Observation>& observations() const = 0;
 

@@ -41,7 +41,7 @@ std::string_view to_string(Verdict verdict) {
 
 Verdict RunReport::verdict() const {
   if (counts.run == 0) return Verdict::vacuous;
-  if (counts.agreed != counts.run || isolation.unstable > 0) return Verdict::differ;
+  if (counts.agreed + counts.known != counts.run || isolation.unstable > 0 || !broken.empty()) return Verdict::differ;
   if (counts.not_run > 0) return Verdict::incomplete;
   return Verdict::agree;
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +37,7 @@ struct Failure {
   std::string reason;
 };
 
-/// Every value of a run falls into exactly one of agreed … unwritten; those are `run`. `not_run` is what an
+/// Every value of a run falls into exactly one of agreed … unwritten and known; those are `run`. `not_run` is what an
 /// interruption left.
 struct Counts {
   std::uint64_t run = 0;
@@ -46,6 +47,7 @@ struct Counts {
   std::uint64_t out_of_budget = 0;
   std::uint64_t unwritten = 0;
   std::uint64_t not_run = 0;
+  std::uint64_t known = 0;  ///< of `run`: differed as a known difference says
 };
 
 /// How far the results of a sample of values stand on their own.
@@ -55,6 +57,34 @@ struct Isolation {
   std::vector<std::byte> first_value;  ///< the smallest unstable one
 };
 
+/// What a report says of something that happened on some values beside their results.
+struct Fact {
+  std::string what;  ///< a clause with the routine as its subject
+  std::uint64_t values = 0;
+  std::vector<std::byte> first_value;  ///< the smallest of them
+  bool operator==(const Fact&) const = default;
+};
+
+/// What a shard's report has besides, so that the reports of all shards can be merged to that of the whole.
+struct ShardPart {
+  std::uint64_t first = 0;             ///< index of the shard's first value among all
+  std::uint64_t whole = 0;             ///< number of values in all shards
+  std::string values_sha256;           ///< over the values of all shards; empty for `all`
+  std::uint64_t limit = 0;             ///< differences and failures that were to be kept
+  std::uint64_t budget = 0;            ///< instructions that a value was allowed
+  std::vector<std::string> chunks;     ///< what RunReport::digest is over: a hex digest per values_per_chunk values
+  std::uint64_t path_notes = 0;        ///< how many of the notes, before those of the facts, are about the first value
+  std::vector<Fact> facts;             ///< sorted; the last notes say them
+};
+
+/// The image of one run, of a report about several images.
+struct RunImage {
+  std::string name;
+  std::string sha256;
+  ImageFormat format = ImageFormat::pe32;
+  bool stand_in = false;
+};
+
 /// One routine in one environment against one decoder.
 struct RunReport {
   std::string routine;
@@ -62,10 +92,12 @@ struct RunReport {
   std::string signature;
   std::string routine_sha256;
   std::string decoder;
+  std::string decoder_option;  ///< what --decoder says where that is not the name; for commands, not in JSON
   std::string witness;
   Environment environment;
   std::vector<std::string> sources;
   std::string shard;  ///< "I/N", empty when whole
+  std::optional<ShardPart> part;  ///< of a shard that ran to its end
   std::uint64_t distinct = 0;
   Counts counts;
   /// SHA-256 over the hex digests, in order, of each 8,192 values: of their bytes, then their outcomes (one byte each), then
@@ -79,6 +111,9 @@ struct RunReport {
   std::vector<Difference> differences;   ///< the smallest `limit` ones
   std::vector<Failure> failures;         ///< the smallest `limit` ones
   Isolation isolation;
+  std::vector<std::string> broken;  ///< known differences that do not hold, a sentence each
+  std::optional<RunImage> image;    ///< where it is not the report's
+  std::string vector_file;          ///< that the reference words were read from; empty when a witness ran
   std::vector<std::string> notes;
 
   [[nodiscard]] Verdict verdict() const;

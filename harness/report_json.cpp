@@ -72,13 +72,36 @@ std::string_view kind_name(WordKind kind) {
   return "f32";
 }
 
+Json part_json(const ShardPart& part) {
+  Json facts = Json::array();
+  for (const Fact& fact : part.facts) {
+    facts.push_back({{"what", fact.what}, {"values", fact.values}, {"first_value", to_hex(fact.first_value)}});
+  }
+  return {{"first", part.first},
+          {"whole", part.whole},
+          {"values_sha256", part.values_sha256},
+          {"limit", part.limit},
+          {"budget", part.budget},
+          {"chunks", part.chunks},
+          {"path_notes", part.path_notes},
+          {"facts", std::move(facts)}};
+}
+
 Json run_json(const RunReport& run) {
   Json differences = Json::array();
   for (const Difference& difference : run.differences)
     differences.push_back(difference_json(difference, run.word_kind));
   Json failures = Json::array();
   for (const Failure& failure : run.failures) failures.push_back(failure_json(failure));
-  return {{"routine",
+  Json counts = {{"run", run.counts.run},
+                 {"agreed", run.counts.agreed},
+                 {"differed", run.counts.differed},
+                 {"faulted", run.counts.faulted},
+                 {"out_of_budget", run.counts.out_of_budget},
+                 {"unwritten", run.counts.unwritten},
+                 {"not_run", run.counts.not_run}};
+  if (run.counts.known > 0) counts["known"] = run.counts.known;
+  Json out = {{"routine",
            {{"name", run.routine},
             {"address", report_parts::address_text(run.address)},
             {"signature", run.signature},
@@ -87,14 +110,7 @@ Json run_json(const RunReport& run) {
           {"witness", run.witness},
           {"environment", report_objects::environment_json(run.environment)},
           {"values", values_json(run)},
-          {"counts",
-           {{"run", run.counts.run},
-            {"agreed", run.counts.agreed},
-            {"differed", run.counts.differed},
-            {"faulted", run.counts.faulted},
-            {"out_of_budget", run.counts.out_of_budget},
-            {"unwritten", run.counts.unwritten},
-            {"not_run", run.counts.not_run}}},
+          {"counts", std::move(counts)},
           {"digest", run.digest},
           {"words", {{"kind", kind_name(run.word_kind)}, {"names", run.word_names}}},
           {"differing", run.differing},
@@ -104,6 +120,12 @@ Json run_json(const RunReport& run) {
           {"isolation", isolation_json(run.isolation)},
           {"notes", run.notes},
           {"verdict", to_string(run.verdict())}};
+  if (!run.broken.empty()) out["broken"] = run.broken;
+  if (const auto& image = run.image) {
+    out["image"] = report_objects::image_json(image->name, image->sha256, image->format, image->stand_in);
+  }
+  if (run.part) out["part"] = part_json(*run.part);
+  return out;
 }
 
 }  // namespace

@@ -63,12 +63,22 @@ std::string body_of(const RunReport& run) {
   for (const Failure& failure : first_of(run.failures)) {
     text += fmt::format("failure: {} {}\n", to_hex(failure.value), report_parts::failure_text(failure));
   }
+  for (const std::string& broken : run.broken) text += "does not hold: " + printable(broken) + '\n';
   for (const std::string& note : run.notes) text += "note: " + printable(note) + '\n';
   return text;
 }
 
 std::string element(std::string_view name, std::string_view attributes, std::string_view body) {
   return fmt::format("      <{0}{1}>{2}</{0}>\n", name, attributes, escaped(body));
+}
+
+std::string failure_message(const RunReport& run) {
+  const Counts& counts = run.counts;
+  std::string message = fmt::format("{} of {} values agreed", counts.agreed, counts.run);
+  if (counts.known > 0) message += fmt::format(", {} differed as known", counts.known);
+  message += fmt::format(", {} of {} alone gave other words", run.isolation.unstable, run.isolation.sampled);
+  if (!run.broken.empty()) message += fmt::format(", {} known differences do not hold", run.broken.size());
+  return message;
 }
 
 std::string outcome_element(const RunReport& run) {
@@ -79,12 +89,7 @@ std::string outcome_element(const RunReport& run) {
     case Verdict::agree:
       break;
     case Verdict::differ:
-      return element(
-          "failure",
-          attribute("message", fmt::format("{} of {} values agreed, {} of {} alone gave other words", counts.agreed,
-                                           counts.run, run.isolation.unstable, run.isolation.sampled)) +
-              type,
-          body_of(run));
+      return element("failure", attribute("message", failure_message(run)) + type, body_of(run));
     case Verdict::incomplete:
       return element("error",
                      attribute("message", fmt::format("interrupted: {} values were not run", counts.not_run)) + type,
@@ -99,7 +104,8 @@ std::string test_case(const Report& report, const RunReport& run) {
   std::string name =
       fmt::format("{} against {}, {}", run.routine, run.decoder, report_parts::environment_text(run.environment));
   if (!run.shard.empty()) name += ", shard " + run.shard;
-  return "    <testcase" + attribute("name", name) + attribute("classname", report.image_name + "." + run.routine) +
+  const std::string& image = run.image ? run.image->name : report.image_name;
+  return "    <testcase" + attribute("name", name) + attribute("classname", image + "." + run.routine) +
          ">\n" + outcome_element(run) + "    </testcase>\n";
 }
 

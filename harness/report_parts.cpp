@@ -13,6 +13,9 @@ namespace bitwitness::report_parts {
 
 namespace {
 
+/// A routine may write to as many addresses as it likes; each is a fact of its own.
+constexpr std::size_t max_fact_notes = 20;
+
 constexpr std::string_view replacement = "\xef\xbf\xbd";
 
 struct Character {
@@ -91,9 +94,10 @@ std::string distance_text(std::uint64_t distance) {
 }
 
 std::string counts_text(const Counts& counts) {
-  return fmt::format("run {}: agreed {}, differed {}, faulted {}, out of budget {}, unwritten {}; not run {}",
-                     counts.run, counts.agreed, counts.differed, counts.faulted, counts.out_of_budget, counts.unwritten,
-                     counts.not_run);
+  const std::string known = counts.known > 0 ? fmt::format(" (and {} as known)", counts.known) : "";
+  return fmt::format("run {}: agreed {}, differed {}{}, faulted {}, out of budget {}, unwritten {}; not run {}",
+                     counts.run, counts.agreed, counts.differed, known, counts.faulted, counts.out_of_budget,
+                     counts.unwritten, counts.not_run);
 }
 
 std::string environment_text(const Environment& environment) {
@@ -149,6 +153,18 @@ std::string isolation_text(const Isolation& isolation) {
   }
   return fmt::format("{} of {} run again, each alone in a fresh image, gave other words than in the batch; first {}",
                      isolation.unstable, isolation.sampled, to_hex(isolation.first_value));
+}
+
+std::vector<std::string> fact_notes(std::span<const Fact> facts) {
+  std::vector<std::string> notes;
+  for (const Fact& fact : facts.first(std::min(facts.size(), max_fact_notes))) {
+    notes.push_back(fmt::format("on {} value{} the routine {} (first: {})", fact.values, fact.values == 1 ? "" : "s",
+                                fact.what, to_hex(fact.first_value)));
+  }
+  if (facts.size() > max_fact_notes) {
+    notes.push_back(fmt::format("{} more facts of this kind are not listed", facts.size() - max_fact_notes));
+  }
+  return notes;
 }
 
 std::string portable_source(std::string_view source) {

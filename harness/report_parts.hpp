@@ -2,8 +2,10 @@
 #include "harness/report.hpp"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // What the writers of reports and the command line share. Not for other modules.
 
@@ -47,6 +49,16 @@ std::string failure_text(const Failure& failure);
 
 /// Prints what running a sample alone showed; empty when no value was run again.
 std::string isolation_text(const Isolation& isolation);
+
+/// Prints facts as the notes at a run's end, at most a fixed number of them and how many there are besides: "on 12 values
+/// the routine reads 4 bytes at 0x1200000 (first: 34 12)".
+std::vector<std::string> fact_notes(std::span<const Fact> facts);
+
+/// Returns the shell command that repeats one value of a run.
+std::string repeat_command(const Report& report, const RunReport& run, std::span<const std::byte> value);
+
+/// Prints the verdict with what it rests on, one line: "agree: 7 of 7 values agreed bit for bit, 1 of 1 runs".
+std::string verdict_text(const Report& report);
 
 /// Returns a source as reports name it: of an absolute path only the file name, so that equal runs give equal bytes
 /// wherever their files lie.

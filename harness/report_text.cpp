@@ -2,8 +2,11 @@
 #include "harness/report_parts.hpp"
 #include "harness/values.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -43,21 +46,7 @@ std::string shell_word(std::string_view word) {
   return out + '\'';
 }
 
-/// Returns the command line that repeats one value of a run.
-std::string repeat_command(const Report& report, const RunReport& run, std::span<const std::byte> value) {
-  std::string hex = to_hex(value);
-  std::erase(hex, ' ');
-  // A path that starts with a dash would be read as an option.
-  const std::string path = report.image_path.starts_with('-') ? "./" + report.image_path : report.image_path;
-  std::vector<std::string> words = {"bitwitness",  "verify",
-                                    "--image",     path,
-                                    "--at",        report_parts::address_text(run.address),
-                                    "--signature", run.signature,
-                                    "--decoder",   run.decoder,
-                                    "--fpcw",      fmt::format("{:04x}", run.environment.fpcw),
-                                    "--mxcsr",     fmt::format("{:04x}", run.environment.mxcsr)};
-  words.insert(words.end(), report.repeat_options.begin(), report.repeat_options.end());
-  words.insert(words.end(), {"--values", "hex:" + hex});
+std::string command_line(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) {
     if (!line.empty()) line += ' ';
@@ -66,12 +55,22 @@ std::string repeat_command(const Report& report, const RunReport& run, std::span
   return line;
 }
 
+std::string image_text(std::string_view name, std::string_view sha256, ImageFormat format, bool stand_in) {
+  std::string text(printable(name));
+  if (!sha256.empty()) text += fmt::format("  sha256 {}  {}", sha256.substr(0, 16), to_string(format));
+  if (stand_in) text += fmt::format("  {}", report_parts::stand_in_warning);
+  return text;
+}
+
 std::string head_text(const Report& report) {
-  std::string text = fmt::format("{}  sha256 {}  {}", printable(report.image_name), report.image_sha256.substr(0, 16),
-                                 to_string(report.image_format));
-  if (report.stand_in) text += fmt::format("  {}", report_parts::stand_in_warning);
-  text += fmt::format("\nbitwitness {}, unicorn {}, capstone {}, lief {}, cpu {}\n", report.tool_version,
-                      report.engine.unicorn, report.engine.capstone, report.engine.lief, printable(report.engine.cpu));
+  std::string text = image_text(report.image_name, report.image_sha256, report.image_format, report.stand_in);
+  text += "\nbitwitness " + report.tool_version;
+  const Engine& engine = report.engine;
+  for (const auto& [part, version] : {std::pair("unicorn", &engine.unicorn), std::pair("capstone", &engine.capstone),
+                                      std::pair("lief", &engine.lief), std::pair("cpu", &engine.cpu)}) {
+    if (!version->empty()) text += fmt::format(", {} {}", part, printable(*version));
+  }
+  text += '\n';
   for (const std::string& note : report.notes) text += "note: " + printable(note) + '\n';
   return text;
 }
@@ -88,15 +87,20 @@ std::string differing_text(const RunReport& run) {
 
 std::string summary_text(const RunReport& run) {
   std::string text = fmt::format("\n{} at {}: {}\n  decoder {}, witness {}, {}\n", printable(run.routine),
-                                 report_parts::address_text(run.address), run.signature, run.decoder, run.witness,
+                                 report_parts::address_text(run.address), run.signature, printable(run.decoder), run.witness,
                                  report_parts::environment_text(run.environment));
+  if (const auto& image = run.image) {
+    text += "  image: " + image_text(image->name, image->sha256, image->format, image->stand_in) + '\n';
+  }
   text += "  " + report_parts::counts_text(run.counts) + '\n';
   if (run.counts.run > 0) {
     text += fmt::format("  agreed {} of {} run\n", report_parts::percentage(run.counts.agreed, run.counts.run),
                         run.counts.run);
   }
   text += "  values: " + report_parts::values_text(run) + '\n';
-  if (run.counts.differed > 0) text += differing_text(run);
+  // Of digests nobody knows which words.
+  const bool told = std::ranges::any_of(run.differing, [](std::uint64_t count) { return count > 0; });
+  if (told) text += differing_text(run);
   if (const std::string alone = report_parts::isolation_text(run.isolation); !alone.empty()) {
     text += "  alone: " + alone + '\n';
   }
@@ -116,40 +120,73 @@ std::string run_text(const Report& report, const RunReport& run) {
     text += fmt::format("\n  difference {} of {}: {}{}\n{}  repeat: {}\n", i + 1, run.counts.differed,
                         to_hex(difference.value), fields_text(difference.value, run.fields),
                         report_parts::words_text(difference, run),
-                        repeat_command(report, run, difference.value));
+                        report_parts::repeat_command(report, run, difference.value));
   }
   text += unlisted_text(run.counts.differed, run.differences.size(), "differences");
   const std::uint64_t failed = run.counts.faulted + run.counts.out_of_budget + run.counts.unwritten;
   for (std::size_t i = 0; i < run.failures.size(); ++i) {
     const Failure& failure = run.failures[i];
-    text += fmt::format("\n  failure {} of {}: {}\n    {}\n  repeat: {}\n", i + 1, failed, to_hex(failure.value),
-                        report_parts::failure_text(failure), repeat_command(report, run, failure.value));
+    text += fmt::format("\n  failure {} of {}: {}\n    {}\n", i + 1, failed, to_hex(failure.value),
+                        report_parts::failure_text(failure));
+    if (run.vector_file.empty()) text += "  repeat: " + report_parts::repeat_command(report, run, failure.value) + '\n';
   }
   text += unlisted_text(failed, run.failures.size(), "failures");
   if (!run.notes.empty() && (!run.differences.empty() || !run.failures.empty())) text += '\n';
+  for (const std::string& broken : run.broken) text += "  does not hold: " + printable(broken) + '\n';
   for (const std::string& note : run.notes) text += "  note: " + printable(note) + '\n';
   return text;
+}
+
+}  // namespace
+
+namespace report_parts {
+
+std::string repeat_command(const Report& report, const RunReport& run, std::span<const std::byte> value) {
+  std::string hex = to_hex(value);
+  std::erase(hex, ' ');
+  const std::string& decoder = run.decoder_option.empty() ? run.decoder : run.decoder_option;
+  if (!run.vector_file.empty()) {
+    const std::string file = run.vector_file.starts_with('-') ? "./" + run.vector_file : run.vector_file;
+    return command_line({"bitwitness", "replay", file, "--decoder", decoder, "--values", "hex:" + hex});
+  }
+  // A path that starts with a dash would be read as an option.
+  const std::string path = report.image_path.starts_with('-') ? "./" + report.image_path : report.image_path;
+  std::vector<std::string> words = {"bitwitness",  "verify",
+                                    "--image",     path,
+                                    "--at",        report_parts::address_text(run.address),
+                                    "--signature", run.signature,
+                                    "--decoder",   decoder,
+                                    "--fpcw",      fmt::format("{:04x}", run.environment.fpcw),
+                                    "--mxcsr",     fmt::format("{:04x}", run.environment.mxcsr)};
+  words.insert(words.end(), report.repeat_options.begin(), report.repeat_options.end());
+  words.insert(words.end(), {"--values", "hex:" + hex});
+  return command_line(words);
 }
 
 std::string verdict_text(const Report& report) {
   Counts sum;
   std::size_t agreeing = 0;
   std::uint64_t unstable = 0;
+  std::size_t broken = 0;
   for (const RunReport& run : report.runs) {
     sum.run += run.counts.run;
     sum.agreed += run.counts.agreed;
     sum.differed += run.counts.differed;
+    sum.known += run.counts.known;
     sum.not_run += run.counts.not_run;
     unstable += run.isolation.unstable;
+    broken += run.broken.size();
     if (run.verdict() == Verdict::agree) ++agreeing;
   }
-  const std::string agreed = fmt::format("{} of {} values agreed bit for bit", sum.agreed, sum.run);
+  std::string agreed = fmt::format("{} of {} values agreed bit for bit", sum.agreed, sum.run);
+  if (sum.known > 0) agreed += fmt::format(", {} differed as known", sum.known);
+  if (broken > 0) agreed += fmt::format(", {} known differences do not hold", broken);
   switch (report.verdict()) {
     case Verdict::agree:
       return fmt::format("agree: {}, {} of {} runs", agreed, agreeing, report.runs.size());
     case Verdict::differ:
       return fmt::format("differ: {}, {} differed, {} gave no result, {} gave other words alone, {} not run", agreed,
-                         sum.differed, sum.run - sum.agreed - sum.differed, unstable, sum.not_run);
+                         sum.differed, sum.run - sum.agreed - sum.differed - sum.known, unstable, sum.not_run);
     case Verdict::incomplete:
       return fmt::format("incomplete: interrupted, {}, {} not run", agreed, sum.not_run);
     case Verdict::vacuous:
@@ -160,12 +197,12 @@ std::string verdict_text(const Report& report) {
   return fmt::format("vacuous: {}, but a run compared nothing", agreed);
 }
 
-}  // namespace
+}  // namespace report_parts
 
 std::string to_text(const Report& report) {
   std::string text = head_text(report);
   for (const RunReport& run : report.runs) text += run_text(report, run);
-  return text + '\n' + verdict_text(report) + '\n';
+  return text + '\n' + report_parts::verdict_text(report) + '\n';
 }
 
 }  // namespace bitwitness

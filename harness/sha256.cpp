@@ -3,6 +3,7 @@
 #include "harness/error.hpp"
 
 #include <array>
+#include <cstring>
 #include <string_view>
 
 #include <openssl/evp.h>
@@ -42,27 +43,37 @@ void Sha256::update(std::span<const std::byte> bytes) {
   require(EVP_DigestUpdate(impl_->context.get(), bytes.data(), bytes.size()) == 1);
 }
 
-std::string Sha256::hex() const {
+Sha256Bytes Sha256::digest() const {
   const Context copy = new_context();
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
   require(EVP_MD_CTX_copy_ex(copy.get(), impl_->context.get()) == 1);
   require(EVP_DigestFinal_ex(copy.get(), digest.data(), &size) == 1);
+  Sha256Bytes hash{};
+  require(size == hash.size());
+  std::memcpy(hash.data(), digest.data(), hash.size());
+  return hash;
+}
 
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  text.reserve(std::size_t{size} * 2);
-  for (unsigned i = 0; i < size; ++i) {
-    text.push_back(digits[digest[i] >> 4U]);
-    text.push_back(digits[digest[i] & 15U]);
-  }
-  return text;
+std::string Sha256::hex() const {
+  return to_hex(digest());
 }
 
 std::string sha256_hex(std::span<const std::byte> bytes) {
   Sha256 hash;
   hash.update(bytes);
   return hash.hex();
+}
+
+std::string to_hex(const Sha256Bytes& hash) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  text.reserve(hash.size() * 2);
+  for (const std::byte byte : hash) {
+    text.push_back(digits[std::to_integer<unsigned>(byte) >> 4U]);
+    text.push_back(digits[std::to_integer<unsigned>(byte) & 15U]);
+  }
+  return text;
 }
 
 }  // namespace bitwitness

@@ -1,10 +1,13 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 
 namespace bitwitness {
+
+using Sha256Bytes = std::array<std::byte, 32>;
 
 /// Hashes bytes that arrive in pieces.
 class Sha256 {
@@ -20,6 +23,9 @@ class Sha256 {
   /// Returns the hash of everything so far, as 64 lowercase hex digits. More bytes may follow.
   [[nodiscard]] std::string hex() const;
 
+  /// Returns the hash of everything so far. More bytes may follow.
+  [[nodiscard]] Sha256Bytes digest() const;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
@@ -27,5 +33,8 @@ class Sha256 {
 
 /// Returns the SHA-256 of bytes, as 64 lowercase hex digits.
 std::string sha256_hex(std::span<const std::byte> bytes);
+
+/// Returns a hash as 64 lowercase hex digits.
+std::string to_hex(const Sha256Bytes& hash);
 
 }  // namespace bitwitness

@@ -141,6 +141,7 @@ Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint6
   std::ranges::sort(refused_);
   if (watches_everything()) {
     emulator_.watch_writes();
+    if (kind == LaneKind::alone) emulator_.watch_reads();
     emulator_.watch_instructions(1, 0);
   } else {
     for (const std::uint64_t address : refused_) emulator_.watch_instructions(address, address);
@@ -242,8 +243,17 @@ void Lane::prepare(std::size_t index) {
   std::memcpy(frame_ - fresh_stack, pristine_stack_.data(), fresh_stack);
   std::memcpy(frame_, plan_.frame.data(), plan_.frame.size());
   for (const Slot& slot : plan_.slots) {
-    const std::byte* bytes = slot.role == Role::out ? poison_.data() : packed + slot.packed_offset;
-    std::memcpy(memory_.host(slot.region.address), bytes, slot.region.size);
+    std::byte* to = memory_.host(slot.region.address);
+    if (slot.role == Role::out) {
+      std::memcpy(to, poison_.data(), slot.region.size);
+      continue;
+    }
+    if (slot.has_gaps()) std::memset(to, filler_of(kind_).input_byte, slot.region.size);
+    const std::byte* from = packed + slot.packed_offset;
+    for (const Piece& piece : slot.pieces) {
+      std::memcpy(to + piece.offset, from, piece.size);
+      from += piece.size;
+    }
   }
   for (const Patch& patch : plan_.patches) {
     std::byte* to = frame_ + patch.target;

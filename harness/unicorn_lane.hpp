@@ -4,6 +4,7 @@
 #include "harness/guest_memory.hpp"
 #include "harness/image.hpp"
 #include "harness/machine.hpp"
+#include "harness/path_recorder.hpp"
 #include "harness/stub.hpp"
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace bitwitness {
@@ -71,8 +73,12 @@ const Filler& filler_of(LaneKind kind);
 /// the image, and below the addresses that filler registers hold. Throws Error when there is none.
 std::uint64_t find_base(const Image& image, std::uint64_t size);
 
-/// Tells whether a routine, or what it calls, names memory through fs, as the frames of exception handlers do.
+/// Tells whether a routine, or what it calls, names memory through the segment register of its thread (fs in 32-bit and
+/// gs in 64-bit code), as the frames of exception handlers do.
 bool uses_thread_block(const Image& image, std::uint64_t address);
+
+/// The same of one instruction, by its text.
+bool names_thread_block(std::string_view text, bool is_64_bit);
 
 class Lane final : private EmulatorEvents {
  public:
@@ -102,6 +108,10 @@ class Lane final : private EmulatorEvents {
   /// Runs one value from fresh memory. For lanes of kind alone.
   CallEnd run_one(std::span<std::uint32_t> words, std::span<const std::byte> packed, const Environment& environment);
 
+  /// Runs one value as `run_one` does and says what its path depends on (see path_recorder.hpp).
+  std::vector<std::string> run_recorded(std::span<std::uint32_t> words, std::span<const std::byte> packed,
+                                        const Environment& environment);
+
   /// Number of calls begun; read by a watchdog in another thread.
   [[nodiscard]] const std::atomic<std::uint64_t>& progress() const { return progress_; }
 
@@ -121,6 +131,7 @@ class Lane final : private EmulatorEvents {
  private:
   bool on_port_write(std::uint32_t port, std::uint32_t value) override;
   void on_write(std::uint64_t address, unsigned size) override;
+  void on_read(std::uint64_t address, unsigned size) override;
   bool on_instruction(std::uint64_t address) override;
   bool on_new_code(std::uint64_t address, unsigned size) override;
 
@@ -190,6 +201,7 @@ class Lane final : private EmulatorEvents {
   CallEnd end_;
   bool came_back_ = false;
   std::uint64_t instructions_ = 0;
+  std::optional<PathRecorder> recorder_;  ///< while a call is recorded
   std::vector<std::vector<bool>> written_;  ///< per slot and byte
 };
 

@@ -29,6 +29,15 @@ CallEnd Lane::run_one(std::span<std::uint32_t> words, std::span<const std::byte>
   return end_;
 }
 
+std::vector<std::string> Lane::run_recorded(std::span<std::uint32_t> words, std::span<const std::byte> packed,
+                                            const Environment& environment) {
+  recorder_.emplace(image_, emulator_);
+  run_one(words, packed, environment);
+  std::vector<std::string> clauses = recorder_->clauses();
+  recorder_.reset();
+  return clauses;
+}
+
 void Lane::call() {
   end_ = {};
   instructions_ = 0;
@@ -38,6 +47,7 @@ void Lane::call() {
   const Trap trap = emulator_.start(stub_.enter);
   if (came_back_) return;
   end_.trap = trap;
+  if (trap.kind == Trap::Kind::engine && trap.vector == Trap::broke_off) end_.instruction = trap.address;
   if (trap.kind == Trap::Kind::none) end_.trap.kind = Trap::Kind::halt;
 }
 
@@ -76,8 +86,13 @@ void Lane::record() {
   }
 }
 
+void Lane::on_read(std::uint64_t address, unsigned size) {
+  if (recorder_) recorder_->on_read(address, size);
+}
+
 void Lane::on_write(std::uint64_t address, unsigned size) {
   memory_.before_write(address, size);
+  if (recorder_) recorder_->on_write(address, size);
   const CallLayout& layout = plan_.layout;
   if (layout.stack.contains(address) || layout.result.contains(address)) return;
   Trait trait{Trait::Kind::writes_image, address};
@@ -102,6 +117,7 @@ void Lane::on_write(std::uint64_t address, unsigned size) {
 
 bool Lane::on_instruction(std::uint64_t address) {
   if (kind_ == LaneKind::batch) return false;  // only refused instructions are watched
+  if (recorder_) recorder_->on_instruction(address);
   if (plan_.layout.code.contains(address)) return true;
   end_.instruction = address;
   if (std::ranges::binary_search(refused_, address)) {
@@ -116,7 +132,7 @@ bool Lane::on_instruction(std::uint64_t address) {
 bool Lane::on_new_code(std::uint64_t address, unsigned size) {
   bool is_trusted = true;
   for (std::uint64_t at = address; at < address + size;) {
-    const std::optional<Instruction> instruction = disassemble_one(image_, at);
+    const std::optional<Instruction> instruction = executed_instruction(image_, at);
     if (!instruction) break;
     if (!why_refused(image_, *instruction).empty() && !std::ranges::binary_search(refused_, at)) {
       refused_.insert(std::ranges::lower_bound(refused_, at), at);

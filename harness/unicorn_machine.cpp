@@ -48,9 +48,13 @@ std::uint64_t find_base(const Image& image, std::uint64_t size) {
 bool uses_thread_block(const Image& image, std::uint64_t address) {
   constexpr std::size_t most_instructions = 2048;
   const Listing listing = disassemble_routine(image, address, most_instructions, true);
-  return std::ranges::any_of(listing.instructions, [](const Instruction& instruction) {
-    return instruction.text.find("fs:[") != std::string::npos;
+  return std::ranges::any_of(listing.instructions, [&image](const Instruction& instruction) {
+    return names_thread_block(instruction.text, image.format() == ImageFormat::pe32_plus);
   });
+}
+
+bool names_thread_block(std::string_view text, bool is_64_bit) {
+  return text.find(is_64_bit ? "gs:[" : "fs:[") != std::string_view::npos;
 }
 
 namespace {
@@ -85,7 +89,7 @@ class UnicornMachine final : public Machine {
     base_ = find_base(image, 2 * surroundings_);
     packed_size_ = sizes.packed_size;
     word_count_ = sizes.word_count;
-    thread_block_ = !is_64_bit && uses_thread_block(image, routine_.address);
+    thread_block_ = uses_thread_block(image, routine_.address);
     batch_ = make_lane(LaneKind::batch);
   }
 
@@ -120,6 +124,12 @@ class UnicornMachine final : public Machine {
       record(out, index, text_.incident(*alone_, end));
     }
     out.unfinished = options_.stop.stop_requested();
+  }
+
+  std::vector<std::string> path(std::span<const std::byte> packed, const Environment& environment) override {
+    scratch_.resize(word_count_);
+    if (alone_ == nullptr || alone_->is_spent()) alone_ = make_lane(LaneKind::alone);
+    return alone_->run_recorded(scratch_, packed, environment);
   }
 
   [[nodiscard]] const std::map<std::string, Observation>& observations() const override { return observations_; }

@@ -2,6 +2,7 @@
 
 #include "harness/distinct_values.hpp"
 #include "harness/error.hpp"
+#include "harness/sha256.hpp"
 #include "harness/signature.hpp"
 #include "harness/value_file.hpp"
 #include "harness/value_generators.hpp"
@@ -183,12 +184,20 @@ PackedValues read_corpora(std::vector<std::string>& notes, ValueRows rows, std::
   return values.finish();
 }
 
-// The half-open range of the values 0 … total that a shard takes: the first total mod count shards have one more.
-std::pair<std::uint64_t, std::uint64_t> range_of(Shard shard, std::uint64_t total) {
-  const auto begin = [&](std::uint64_t index) {
-    return index * (total / shard.count) + std::min(index, total % shard.count);
-  };
-  return {begin(shard.index - 1), begin(shard.index)};
+// Hashes rows as packed values.
+std::string sha256_of(ValueRows& rows) {
+  Sha256 hash;
+  std::vector<std::byte> packed;
+  for (std::size_t first = 0; first < rows.size(); first += values_per_chunk) {
+    const std::size_t count = std::min(values_per_chunk, rows.size() - first);
+    packed.resize(count * rows.packed_size());
+    for (std::size_t row = 0; row < count; ++row) {
+      std::memcpy(packed.data() + row * rows.packed_size(), rows.words().data() + (first + row) * rows.stride(),
+                  rows.packed_size());
+    }
+    hash.update(packed);
+  }
+  return hash.hex();
 }
 
 void require_shard(Shard shard) {
@@ -202,10 +211,24 @@ void require_shard(Shard shard) {
 struct ValueSet::Impl {
   std::size_t packed_size = 0;
   std::uint64_t count = 0;
+  Shard shard;
+  std::uint64_t whole_size = 0;
+  std::uint64_t whole_index = 0;
+  std::string whole_sha256;
   std::vector<std::string> sources;
   std::vector<std::string> notes;
   std::uint64_t first = 0;                    // of the shard: of `all` the smallest value, else the first one's index
   std::shared_ptr<const std::byte[]> listed;  // null for `all`
+
+  // Sets what is known of the shard's place; returns its range.
+  std::pair<std::uint64_t, std::uint64_t> take_part(Shard wanted, std::uint64_t total) {
+    const auto range = shard_range(wanted, total);
+    shard = wanted;
+    whole_size = total;
+    whole_index = range.first;
+    count = range.second - range.first;
+    return range;
+  }
 };
 
 ValueSet::ValueSet(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -228,9 +251,8 @@ ValueSet ValueSet::build(std::size_t packed_size, std::span<const BitField> fiel
   impl->packed_size = packed_size;
   const std::vector<BitField> usable = checked_fields(packed_size, fields);
   if (has(SourceKind::all)) {
-    const auto [begin, end] = range_of(options.shard, count_of_all(packed_size));
+    const auto [begin, end] = impl->take_part(options.shard, count_of_all(packed_size));
     impl->first = begin;
-    impl->count = end - begin;
     impl->sources = {"all"};
     return ValueSet(std::move(impl));
   }
@@ -239,14 +261,16 @@ ValueSet ValueSet::build(std::size_t packed_size, std::span<const BitField> fiel
     ValueRows rows = collect(packed_size, usable, parsed);
     if (has(SourceKind::corpus)) {
       const PackedValues all = read_corpora(impl->notes, std::move(rows), parsed, options);
-      const auto [begin, end] = range_of(options.shard, all.count);
+      const auto [begin, end] = impl->take_part(options.shard, all.count);
+      if (options.shard.count > 1) {
+        impl->whole_sha256 = sha256_hex({all.bytes.get(), static_cast<std::size_t>(all.count) * packed_size});
+      }
       impl->first = begin;
-      impl->count = end - begin;
       impl->listed = all.bytes;
     } else {
       sort_distinct(rows);
-      const auto [begin, end] = range_of(options.shard, rows.size());
-      impl->count = end - begin;
+      const auto [begin, end] = impl->take_part(options.shard, rows.size());
+      if (options.shard.count > 1) impl->whole_sha256 = sha256_of(rows);
       impl->listed = rows.release_packed(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
     }
   } catch (const std::bad_alloc&) {
@@ -262,6 +286,22 @@ std::size_t ValueSet::packed_size() const {
 
 std::uint64_t ValueSet::size() const {
   return impl_->count;
+}
+
+Shard ValueSet::shard() const {
+  return impl_->shard;
+}
+
+std::uint64_t ValueSet::whole_size() const {
+  return impl_->whole_size;
+}
+
+std::uint64_t ValueSet::whole_index() const {
+  return impl_->whole_index;
+}
+
+const std::string& ValueSet::whole_sha256() const {
+  return impl_->whole_sha256;
 }
 
 void ValueSet::read(std::uint64_t first, std::span<std::byte> out) const {
@@ -286,6 +326,15 @@ std::span<const std::string> ValueSet::sources() const {
 
 std::span<const std::string> ValueSet::notes() const {
   return impl_->notes;
+}
+
+std::pair<std::uint64_t, std::uint64_t> shard_range(Shard shard, std::uint64_t total) {
+  const std::uint64_t chunks = total / values_per_chunk + (total % values_per_chunk != 0 ? 1 : 0);
+  const auto begin = [&](std::uint64_t index) {
+    const std::uint64_t chunk = index * (chunks / shard.count) + std::min(index, chunks % shard.count);
+    return std::min(chunk * values_per_chunk, total);
+  };
+  return {begin(shard.index - 1), begin(shard.index)};
 }
 
 Shard parse_shard(std::string_view text) {

@@ -6,17 +6,27 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness/subject.hpp"
 
 namespace bitwitness {
 
-/// Which part of the sorted distinct values to take: the index-th of count contiguous ranges of nearly equal size.
+/// Values that are run, hashed and recorded together: the smallest thing that is never divided. The report must not depend
+/// on the number of threads, and what a routine with memory of its own gives depends on which values share a batch.
+inline constexpr std::size_t values_per_chunk = 8192;
+
+/// Which part of the sorted distinct values to take: the index-th of count contiguous ranges. They are cut between chunks,
+/// so that shards together run, hash and record what the whole does; their sizes differ by at most one chunk, and shards
+/// beyond the number of chunks are empty.
 struct Shard {
   std::uint64_t index = 1;  ///< 1 … count
   std::uint64_t count = 1;
 };
+
+/// Returns the half-open range of the values 0 … total that a shard takes; the first shards have one chunk more.
+std::pair<std::uint64_t, std::uint64_t> shard_range(Shard shard, std::uint64_t total);
 
 /// Parses "I/N". Throws Error.
 Shard parse_shard(std::string_view text);
@@ -69,6 +79,11 @@ class ValueSet {
 
   [[nodiscard]] std::size_t packed_size() const;
   [[nodiscard]] std::uint64_t size() const;  ///< number of values in this shard
+  [[nodiscard]] Shard shard() const;
+  [[nodiscard]] std::uint64_t whole_size() const;  ///< number of values in all shards
+  [[nodiscard]] std::uint64_t whole_index() const;  ///< index among all of this shard's first value
+  /// SHA-256 over the values of all shards, in hex; empty for `all`, and where there is one shard.
+  [[nodiscard]] const std::string& whole_sha256() const;
 
   /// Copies values `first`, `first + 1`, … into `out`, whose size is a multiple of packed_size.
   void read(std::uint64_t first, std::span<std::byte> out) const;

@@ -5,12 +5,12 @@
 build_packages=(
   cmake ninja-build g++ pkg-config nasm
   libunicorn-dev libcapstone-dev liblief-dev libssl-dev
-  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libzstd-dev
 )
 
-# What the tests need besides: executables and a compiler that nobody here wrote, and other readers of PE and XML.
+# What the tests need besides: executables and a compiler that nobody here wrote, and other readers of PE, XML and HTML.
 test_packages=(
-  catch2 binutils libxml2-utils
+  catch2 binutils libxml2-utils parallel chromium python3
   gcc-mingw-w64-i686-win32-runtime gcc-mingw-w64-x86-64-win32-runtime
   g++-mingw-w64-i686-win32 g++-mingw-w64-x86-64-win32
 )

@@ -88,3 +88,33 @@ TEST_CASE("--register sets a register at each call", "[cli]") {
   check_refused(run(folder, verify_words("reads_memory", memory + Words{"--register", "esi"})), "--register esi");
   check_refused(run(folder, verify_words("reads_memory", memory + Words{"--register", "st7=1"})), "--register");
 }
+
+TEST_CASE("verify names the way that writable data decided, and --memory decides it otherwise", "[cli]") {
+  const Folder folder;
+  const auto verify = [&folder](const Words& more) {
+    const std::string paths = (fs::path(BITWITNESS_FIXTURES_DIR) / "paths32.dll").string();
+    return run(folder, Words{"verify", "--image", paths, "--at", "export:reads_level", "--signature",
+                             "cdecl(in u32, out u32)", "--decoder", "raw_rr_21", "--values", "hex:01020304"} +
+                           more);
+  };
+  const Result as_in_file = verify({});
+  CHECK(as_in_file.status == 0);
+  CHECK(as_in_file.out.find("note: on the first value (01 02 03 04) the routine reads 4 bytes of writable data at "
+                            "0x10003000 (.data): 00000000 as in the file") != std::string::npos);
+  CHECK(as_in_file.out.find("the jump at 0x100010b3, which depends on it, was taken") != std::string::npos);
+  const Result set = verify({"--memory", "0x10003000=02000000"});
+  CHECK(set.status == 1);
+  CHECK(set.out.find("02000000, as --memory sets it; the jump at 0x100010b3, which depends on it, was not taken") !=
+        std::string::npos);
+}
+
+TEST_CASE("a routine that calls _CIsqrt agrees with its rule, its signature inferred", "[cli]") {
+  const Folder folder;
+  const Result result =
+      run(folder, {"verify", "--image", (fs::path(BITWITNESS_FIXTURES_DIR) / "probe_crt.dll").string(), "--at",
+                   "export:root_by_crt", "--signature", "auto", "--decoder", "packed_quat48", "--values", "special",
+                   "--values", "random:20000"});
+  INFO(result.out << result.err);
+  CHECK(result.status == 0);
+  CHECK(result.out.find("msvcrt.dll!_CIsqrt runs code of this program's own") != std::string::npos);
+}

@@ -12,6 +12,10 @@ struct Command {
 };
 
 Command add_verify_command(CLI::App& program);
+Command add_record_command(CLI::App& program);
+Command add_replay_command(CLI::App& program);
+Command add_compare_command(CLI::App& program);
+Command add_merge_command(CLI::App& program);
 Command add_decode_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
 Command add_locate_command(CLI::App& program);

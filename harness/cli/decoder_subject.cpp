@@ -32,8 +32,27 @@ Subject subject_of(const decoders::Decoder& decoder) {
   return subject;
 }
 
+DecoderShape shape_of(const decoders::Decoder& decoder) {
+  Subject subject = subject_of(decoder);
+  return {subject.packed_size, std::move(subject.word_names), std::move(subject.fields), subject.word_kind};
+}
+
+Subject subject_named(const std::string& text, const DecoderShape& shape, const ExternalDecoderOptions& options) {
+  if (names_external_decoder(text)) return make_external_subject(text, shape, options);
+  return subject_of(require_decoder(text));
+}
+
+std::vector<std::string> decoder_files(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (text.starts_with("exec:") || colon == std::string::npos) return {};
+  return {text.substr(0, colon)};
+}
+
 const decoders::Decoder& require_decoder(std::string_view name) {
   if (const decoders::Decoder* decoder = decoders::find_decoder(name)) return *decoder;
+  if (names_external_decoder(name)) {
+    throw Error(fmt::format("decoder {} is outside of this program: only --decoder can name such a one", name));
+  }
   std::vector<std::string_view> names;
   for (const decoders::Decoder& decoder : decoders::registry()) names.push_back(decoder.name);
   throw Error(fmt::format("no decoder is named '{}'; there are: {}", name, fmt::join(names, ", ")));

@@ -9,7 +9,7 @@ namespace bitwitness::cli {
 
 namespace {
 
-constexpr std::array signals = {SIGINT, SIGTERM};
+constexpr std::array signals = {SIGINT, SIGTERM, SIGHUP};
 constexpr auto poll_interval = std::chrono::milliseconds(20);
 
 // Programs that end others may signal both the process and its group: what comes this soon is one request.

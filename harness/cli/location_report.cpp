@@ -32,7 +32,8 @@ std::string behaviour_text(const FoundCode& code, const TargetRoutine& routine) 
                      to_string(trial.signature));
 }
 
-std::string heading(const RoutineLocation& found, const Image& image) {
+std::string heading(const RoutineLocation& found, const Image& image, bool interrupted) {
+  if (interrupted && found.standing != Standing::clear) return "not searched to the end";
   switch (found.standing) {
     case Standing::clear:
       return fmt::format("found at {} ({})", address_text(found.candidates[0].address),
@@ -137,7 +138,7 @@ std::string location_text(const LocationReport& report) {
   for (std::size_t i = 0; i < report.location.routines.size(); ++i) {
     const RoutineLocation& found = report.location.routines[i];
     const TargetRoutine& routine = report.target.routines[i];
-    text += fmt::format("\n{}: {}\n", found.name, heading(found, image));
+    text += fmt::format("\n{}: {}\n", found.name, heading(found, image, report.location.interrupted));
     const std::size_t listed = std::min(report.limit, found.candidates.size());
     for (std::size_t place = 0; place < listed; ++place) {
       text += code_text(found.candidates[place], place + 1, routine, image);

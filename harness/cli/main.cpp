@@ -1,4 +1,5 @@
 #include "harness/cli/command.hpp"
+#include "harness/cli/documents.hpp"
 #include "harness/cli/exit_code.hpp"
 #include "harness/cli/output.hpp"
 #include "harness/error.hpp"
@@ -7,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -17,9 +19,28 @@ namespace {
 
 using namespace bitwitness;
 
-constexpr auto commands = {cli::add_verify_command, cli::add_census_command, cli::add_decode_command,
-                           cli::add_list_command, cli::add_probe_command, cli::add_locate_command,
-                           cli::add_recognize_command, cli::add_trace_command};
+constexpr auto commands = {cli::add_verify_command, cli::add_record_command, cli::add_replay_command,
+                           cli::add_census_command, cli::add_decode_command, cli::add_list_command,
+                           cli::add_probe_command, cli::add_locate_command, cli::add_recognize_command,
+                           cli::add_trace_command, cli::add_compare_command, cli::add_merge_command};
+
+/// Not shown: what the build calls to make the files that are installed beside the program.
+cli::Command add_documents_command(CLI::App& program) {
+  CLI::App* parser = program.add_subcommand("documents", "Write the manual page and the shells' completions");
+  parser->group("");
+  const auto folder = std::make_shared<std::string>();
+  parser->add_option("folder", *folder, "where to write them")->required();
+  return {parser, [folder, &program] {
+            const auto write = [&](const char* name, const std::string& text) {
+              cli::write_file("documents", *folder + '/' + name, text);
+            };
+            write("bitwitness.1", cli::manual_page(program, BITWITNESS_VERSION));
+            write("bitwitness.bash", cli::bash_completion(program));
+            write("bitwitness.zsh", cli::zsh_completion(program));
+            write("bitwitness.fish", cli::fish_completion(program));
+            return static_cast<int>(cli::exit_agreed);
+          }};
+}
 
 constexpr const char* footer =
     "Exit status: 0 done, and whatever was compared agreed; 1 a difference, a value without a result, a refused file, an\n"
@@ -34,6 +55,7 @@ int run_program(int argc, char** argv) {
   program.footer(footer);
   std::vector<cli::Command> added;
   for (const auto add : commands) added.push_back(add(program));
+  added.push_back(add_documents_command(program));
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -49,7 +71,9 @@ int run_program(int argc, char** argv) {
       std::find_if(added.begin(), added.end(), [](const cli::Command& command) { return command.parser->parsed(); });
   if (chosen != added.end()) return chosen->run();
   std::vector<std::string> names;
-  for (const cli::Command& command : added) names.push_back(command.parser->get_name());
+  for (const cli::Command& command : added) {
+    if (!command.parser->get_group().empty()) names.push_back(command.parser->get_name());
+  }
   throw Error(fmt::format("a command is required: {} (see --help)", fmt::join(names, ", ")));
 }
 

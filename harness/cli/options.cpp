@@ -2,6 +2,7 @@
 
 #include "harness/cli/output.hpp"
 #include "harness/error.hpp"
+#include "harness/plugins/external_decoder.hpp"
 #include "harness/values.hpp"
 
 #include <algorithm>
@@ -98,7 +99,14 @@ void add_options(CLI::App& command, RoutineArguments& arguments) {
                   "what a register holds at each call, as a constant argument in it: esi=0x402000")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  command.add_option("--decoder", arguments.decoder, "native decoder (see: list decoders)")->type_name("NAME");
+  command
+      .add_option("--decoder", arguments.decoder,
+                  "registered decoder (see: list decoders), C function of a shared library, or exec: and a command")
+      ->type_name("NAME|LIBRARY.so:SYMBOL|exec:COMMAND");
+  command
+      .add_option("--decoder-timeout", arguments.decoder_timeout,
+                  "seconds without progress after which a library or a command is ended (default: 10)")
+      ->type_name("N");
 }
 
 void add_options(CLI::App& command, ValueArguments& arguments) {
@@ -131,6 +139,8 @@ void add_options(CLI::App& command, RunArguments& arguments) {
 void add_options(CLI::App& command, OutputArguments& arguments) {
   command.add_option("--json", arguments.json, "write the report as JSON; - is standard output")->type_name("FILE");
   command.add_option("--junit", arguments.junit, "write the report as JUnit XML; - is standard output")
+      ->type_name("FILE");
+  command.add_option("--html", arguments.html, "write the report as one page of HTML; - is standard output")
       ->type_name("FILE");
   command.add_option("--timings", arguments.timings, "write how long each run took, as JSON")->type_name("FILE");
 }
@@ -193,6 +203,12 @@ unsigned parse_jobs(const std::optional<std::string>& text) {
   return std::clamp(std::thread::hardware_concurrency(), 1U, most_jobs);
 }
 
+std::chrono::milliseconds parse_decoder_timeout(const std::optional<std::string>& text) {
+  constexpr std::uint64_t most_seconds = 86'400;
+  if (!text) return ExternalDecoderOptions().timeout;
+  return std::chrono::seconds(parse_count("--decoder-timeout", *text, 1, most_seconds));
+}
+
 std::uint64_t parse_memory(const std::optional<std::string>& text) {
   return text ? parse_count("--values-memory", *text, least_memory >> 20, most_memory >> 20) << 20 : default_values_memory;
 }
@@ -233,6 +249,7 @@ void check_outputs(const OutputArguments& arguments, const std::vector<std::stri
   std::vector<OutputFile> outputs;
   if (arguments.json) outputs.push_back({"--json", *arguments.json});
   if (arguments.junit) outputs.push_back({"--junit", *arguments.junit});
+  if (arguments.html) outputs.push_back({"--html", *arguments.html});
   if (arguments.timings) outputs.push_back({"--timings", *arguments.timings});
   check_outputs(outputs, inputs);
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include "harness/machine.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,6 +31,7 @@ struct RoutineArguments {
   std::optional<std::string> at;
   std::vector<std::string> signatures;
   std::optional<std::string> decoder;
+  std::optional<std::string> decoder_timeout;
   std::vector<std::string> registers;
   bool ignore_anchors = false;
 };
@@ -60,6 +62,7 @@ struct RunArguments {
 struct OutputArguments {
   std::optional<std::string> json;
   std::optional<std::string> junit;
+  std::optional<std::string> html;
   std::optional<std::string> timings;
 };
 
@@ -90,6 +93,9 @@ std::vector<std::string> environment_notes(const Environment& environment);
 
 /// Reads how many threads to use; one per processor when nothing is given. Throws Error.
 unsigned parse_jobs(const std::optional<std::string>& text);
+
+/// Reads how many seconds a decoder outside of this program may take without progress. Throws Error.
+std::chrono::milliseconds parse_decoder_timeout(const std::optional<std::string>& text);
 
 /// Reads how many bytes collecting values may take. Throws Error.
 std::uint64_t parse_memory(const std::optional<std::string>& text);

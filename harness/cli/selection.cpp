@@ -50,6 +50,11 @@ std::string unsettled(const Inference& inference) {
   for (const Candidate& candidate : inference.candidates) {
     parts.push_back(fmt::format("{} {}", to_string(candidate.confidence), to_string(candidate.signature)));
   }
+  if (parts.size() == 1) {
+    const std::vector<std::string>& doubts = inference.candidates.front().doubts;
+    return fmt::format("executing it does not make sure of its signature: {}{}{}", parts.front(),
+                       doubts.empty() ? "" : ": ", fmt::join(doubts, "; "));
+  }
   if (!parts.empty()) return fmt::format("executing it leaves open which: {}", fmt::join(parts, "; "));
   return fmt::format("executing it tells no signature: {}", fmt::join(inference.seen, "; "));
 }
@@ -89,19 +94,39 @@ void set_registers(Signature& signature, const Image& image, const std::vector<s
   }
 }
 
-void require_fit(const SelectedRoutine& selected, const Image& image) {
+bool fits(const Signature& signature, const decoders::Decoder& decoder) {
+  return signature.packed_size() == decoder.packed_size && signature.word_count() == decoder.word_names.size();
+}
+
+/// Checks that the routine can be called and that a registered decoder fits it; an external one is started to fit.
+void set_decoder(SelectedRoutine& selected, const Image& image, const RoutineArguments& arguments,
+                 const std::optional<std::string>& own, const std::stop_token& stop) {
   const Signature& signature = selected.routine.signature;
   require_callable(signature, image.format() == ImageFormat::pe32_plus);
-  if (selected.decoder == nullptr) return;
-  const decoders::Decoder& decoder = *selected.decoder;
-  if (signature.packed_size() == decoder.packed_size && signature.word_count() == decoder.word_names.size()) return;
+  if (arguments.decoder && names_external_decoder(*arguments.decoder)) {
+    selected.decoder = own ? decoders::find_decoder(*own) : nullptr;
+    if (selected.decoder != nullptr && !fits(signature, *selected.decoder)) selected.decoder = nullptr;
+    ExternalDecoderOptions options;
+    options.timeout = parse_decoder_timeout(arguments.decoder_timeout);
+    options.stop = stop;
+    const DecoderShape shape = selected.decoder != nullptr ? shape_of(*selected.decoder) : shape_of(signature);
+    selected.subject = subject_named(*arguments.decoder, shape, options);
+    return;
+  }
+  const std::optional<std::string>& name = arguments.decoder ? arguments.decoder : own;
+  if (!name) return;
+  const decoders::Decoder& decoder = require_decoder(*name);
+  selected.decoder = &decoder;
+  selected.subject = subject_of(decoder);
+  if (fits(signature, decoder)) return;
   throw Error(fmt::format(
       "routine {}: {}signature {} takes {} bytes and gives {} words, decoder {} takes {} and gives {}",
       selected.routine.name, selected.is_inferred ? "inferred " : "", to_string(signature), signature.packed_size(),
       signature.word_count(), decoder.name, decoder.packed_size, decoder.word_names.size()));
 }
 
-SelectedRoutine select_at(const Image& image, const RoutineArguments& arguments, DecoderUse use) {
+SelectedRoutine select_at(const Image& image, const RoutineArguments& arguments, DecoderUse use,
+                          const std::stop_token& stop) {
   const std::string& at = *arguments.at;
   if (!arguments.decoder && use == DecoderUse::required) throw Error(fmt::format("--at {} needs --decoder", at));
   const GivenSignatures given = split_signatures(arguments.signatures);
@@ -113,12 +138,12 @@ SelectedRoutine select_at(const Image& image, const RoutineArguments& arguments,
   const std::size_t colon = at.find(':');
   const bool named = at.starts_with("export:") || at.starts_with("symbol:");
   selected.routine.name = named ? at.substr(colon + 1) : fmt::format("{:#x}", selected.routine.address);
-  if (arguments.decoder) selected.decoder = &require_decoder(*arguments.decoder);
+  if (arguments.decoder && !names_external_decoder(*arguments.decoder)) require_decoder(*arguments.decoder);
   if (given.for_all) selected.routine.signature = parse_signature(*given.for_all);
   image.require_code(selected.routine.address, "--at " + at);
   if (!given.for_all || is_open(selected.routine.signature)) infer_signature(selected, image, "…");
   set_registers(selected.routine.signature, image, arguments.registers);
-  require_fit(selected, image);
+  set_decoder(selected, image, arguments, std::nullopt, stop);
   return selected;
 }
 
@@ -169,7 +194,7 @@ void check_target_anchors(const Target& target, const Image& image, bool ignore,
   }
 }
 
-Selection select_from_target(const Image& image, const RoutineArguments& arguments) {
+Selection select_from_target(const Image& image, const RoutineArguments& arguments, const std::stop_token& stop) {
   const Target target = load_target(arguments.target.value_or(default_target));
   const std::vector<TargetRoutine> routines = named_routines(target, arguments.routines);
   if (routines.empty()) throw Error(fmt::format("--target {}: it names no routine", target.name));
@@ -195,8 +220,7 @@ Selection select_from_target(const Image& image, const RoutineArguments& argumen
     selected.routine.signature = signature_of(routines[i], given);
     if (is_open(selected.routine.signature)) infer_signature(selected, image, routines[i].name + "=…");
     set_registers(selected.routine.signature, image, arguments.registers);
-    selected.decoder = &require_decoder(arguments.decoder.value_or(routines[i].decoder));
-    require_fit(selected, image);
+    set_decoder(selected, image, arguments, routines[i].decoder, stop);
   }
   return selection;
 }
@@ -210,10 +234,12 @@ Image load_image(const ImageArguments& arguments) {
       Image::load(arguments.image ? std::filesystem::path(*arguments.image) : find_stand_in(), options), arguments);
 }
 
-Selection select_routines(const Image& image, const RoutineArguments& arguments, DecoderUse use) {
-  if (!arguments.at) return select_from_target(image, arguments);
+Selection select_routines(const Image& image, const RoutineArguments& arguments, DecoderUse use,
+                          const std::stop_token& stop) {
+  parse_decoder_timeout(arguments.decoder_timeout);
+  if (!arguments.at) return select_from_target(image, arguments, stop);
   Selection selection;
-  selection.routines.push_back(select_at(image, arguments, use));
+  selection.routines.push_back(select_at(image, arguments, use, stop));
   return selection;
 }
 

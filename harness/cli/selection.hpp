@@ -3,8 +3,11 @@
 #include "harness/cli/options.hpp"
 #include "harness/image.hpp"
 #include "harness/machine.hpp"
+#include "harness/subject.hpp"
 
 #include <cstdint>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -16,9 +19,12 @@ Image load_image(const ImageArguments& arguments);
 /// Whether a routine at an address must come with a decoder. A target's routines always do.
 enum class DecoderUse : std::uint8_t { required, optional };
 
-/// A routine and the decoder it is compared with; their sizes match. Without a decoder it is null.
+/// A routine and the decoder it is compared with; their sizes match. Without a decoder both are empty.
 struct SelectedRoutine {
   Routine routine;
+  std::optional<Subject> subject;
+  /// The registered decoder of these values: the subject, or beside an external one what the target has for the routine,
+  /// where that fits.
   const decoders::Decoder* decoder = nullptr;
   std::string note;          ///< what the target has reports say of it, and how its signature was found
   bool is_inferred = false;  ///< the signature is what executing the routine told
@@ -32,7 +38,8 @@ struct Selection {
 /// Finds the routines that the options name and checks all that must hold before one runs: that code is at each
 /// address, the target's anchors, that signatures can be called and fit the decoders. A signature that is open ("auto",
 /// or neither given nor in the target) is inferred by executing the routine. Throws Error, also when that leaves it
-/// open.
-Selection select_routines(const Image& image, const RoutineArguments& arguments, DecoderUse use = DecoderUse::required);
+/// open. A decoder outside of this program is started, which `stop` interrupts.
+Selection select_routines(const Image& image, const RoutineArguments& arguments, DecoderUse use = DecoderUse::required,
+                          const std::stop_token& stop = {});
 
 }  // namespace bitwitness::cli

@@ -2,6 +2,7 @@
 #include "harness/cli/decoder_subject.hpp"
 #include "harness/cli/engine.hpp"
 #include "harness/cli/exit_code.hpp"
+#include "harness/cli/interrupt.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/cli/output.hpp"
 #include "harness/cli/report_difference.hpp"
@@ -36,7 +37,7 @@ struct Arguments {
 /// What is to be traced, and against what.
 struct Task {
   Routine routine;
-  const decoders::Decoder* decoder = nullptr;
+  std::optional<Subject> subject;
   Environment environment;
   std::vector<std::byte> value;
   std::vector<std::string> notes;
@@ -60,8 +61,8 @@ Environment only_environment(const EnvironmentArguments& arguments) {
   throw Error("--fpcw, --mxcsr: a trace runs in one environment, so each may be given once");
 }
 
-Task selected_task(const Image& image, const RoutineArguments& arguments) {
-  Selection selection = select_routines(image, arguments, DecoderUse::optional);
+Task selected_task(const Image& image, const RoutineArguments& arguments, const std::stop_token& stop) {
+  Selection selection = select_routines(image, arguments, DecoderUse::optional, stop);
   if (selection.routines.size() != 1) {
     std::vector<std::string_view> names;
     for (const SelectedRoutine& selected : selection.routines) names.emplace_back(selected.routine.name);
@@ -70,14 +71,14 @@ Task selected_task(const Image& image, const RoutineArguments& arguments) {
   Task task;
   SelectedRoutine& selected = selection.routines.front();
   task.routine = std::move(selected.routine);
-  task.decoder = selected.decoder;
+  task.subject = std::move(selected.subject);
   task.notes = std::move(selection.notes);
   if (!selected.note.empty()) task.notes.push_back(std::move(selected.note));
   return task;
 }
 
-Task task_of(const Image& image, const Arguments& arguments) {
-  Task task = selected_task(image, arguments.routine);
+Task task_of(const Image& image, const Arguments& arguments, const std::stop_token& stop) {
+  Task task = selected_task(image, arguments.routine, stop);
   task.environment = only_environment(arguments.environment);
   task.value = only_value(arguments.values);
   if (task.value.size() != task.routine.signature.packed_size()) {
@@ -87,7 +88,8 @@ Task task_of(const Image& image, const Arguments& arguments) {
   return task;
 }
 
-Task task_of(const Image& image, const ReportedDifference& difference, const Arguments& arguments) {
+Task task_of(const Image& image, const ReportedDifference& difference, const Arguments& arguments,
+             const std::stop_token& stop) {
   const std::string option = "--from-difference " + *arguments.from_difference;
   Task task;
   task.routine = difference.routine;
@@ -95,23 +97,32 @@ Task task_of(const Image& image, const ReportedDifference& difference, const Arg
   task.value = difference.value;
   image.require_code(task.routine.address, option);
   require_callable(task.routine.signature, image.format() == ImageFormat::pe32_plus);
-  task.decoder = &require_decoder(arguments.routine.decoder.value_or(difference.decoder));
-  if (task.decoder->packed_size != task.value.size() ||
-      task.decoder->word_names.size() != task.routine.signature.word_count()) {
+  ExternalDecoderOptions decoder;
+  decoder.timeout = parse_decoder_timeout(arguments.routine.decoder_timeout);
+  decoder.stop = stop;
+  // What the report names may not be executed: it is a file that anybody wrote.
+  task.subject = arguments.routine.decoder
+                     ? subject_named(*arguments.routine.decoder, shape_of(task.routine.signature), decoder)
+                     : subject_of(require_decoder(difference.decoder));
+  if (task.subject->packed_size != task.value.size() ||
+      task.subject->word_names.size() != task.routine.signature.word_count()) {
     throw Error(fmt::format("{}: decoder {} takes {} bytes and gives {} words, the routine {} and {}", option,
-                            task.decoder->name, task.decoder->packed_size, task.decoder->word_names.size(),
+                            task.subject->name, task.subject->packed_size, task.subject->word_names.size(),
                             task.value.size(), task.routine.signature.word_count()));
   }
   return task;
 }
 
-TraceSubject decode(const decoders::Decoder& decoder, std::span<const std::byte> value) {
-  TraceSubject subject;
-  subject.decoder = decoder.name;
-  subject.word_names.assign(decoder.word_names.begin(), decoder.word_names.end());
-  subject.word_kind = word_kind_of(decoder);
+/// Nothing when it was stopped.
+std::optional<TraceSubject> decode(const Subject& decoder, std::span<const std::byte> value, const std::stop_token& stop) {
+  TraceSubject subject = {decoder.name, decoder.word_names, decoder.word_kind, {}};
   subject.words.resize(decoder.word_names.size());
-  decoder.decode(value, subject.words);
+  if (!decoder.decode_batch) {
+    decoder.decode(value, subject.words);
+    return subject;
+  }
+  if (!decoder.decode_batch(value, subject.words, stop)) return std::nullopt;
+  if (decoder.finish) decoder.finish();
   return subject;
 }
 
@@ -140,13 +151,21 @@ TraceReport make_report(const Image& image, Task task, const TraceOptions& optio
   report.notes.insert(report.notes.end(), task.notes.begin(), task.notes.end());
   for (std::string& note : environment_notes(task.environment)) report.notes.push_back(std::move(note));
   report.trace = trace(image, task.routine, task.value, task.environment, options);
-  if (task.decoder != nullptr) report.subject = decode(*task.decoder, task.value);
+  if (task.subject) {
+    report.subject = decode(*task.subject, task.value, options.stop);
+    report.notes.insert(report.notes.end(), task.subject->notes.begin(), task.subject->notes.end());
+  }
   return report;
 }
 
 void write_outputs(const TraceReport& report, const std::optional<std::string>& json) {
   if (json) write_pieces("--json", *json, [&report](const TextSink& sink) { write_json(report, sink); });
   if (!json || *json != "-") write_standard_output(to_text(report));
+}
+
+int report_interruption() {
+  complain("interrupted: the trace is not complete, nothing is written");
+  return exit_differed;
 }
 
 ExitCode exit_code_of(TraceVerdict verdict) {
@@ -166,6 +185,9 @@ void check_places(const Arguments& arguments, const Image& image) {
   if (!arguments.json) return;
   std::vector<std::string> inputs = {image.path()};
   if (arguments.from_difference) inputs.push_back(*arguments.from_difference);
+  if (arguments.routine.decoder) {
+    for (std::string& file : decoder_files(*arguments.routine.decoder)) inputs.push_back(std::move(file));
+  }
   const auto& target = arguments.routine.target;
   if (target && (target->find('/') != std::string::npos || target->ends_with(".toml"))) inputs.push_back(*target);
   check_outputs({{"--json", *arguments.json}}, inputs);
@@ -187,19 +209,23 @@ int run_from_difference(const Arguments& arguments, const TraceOptions& options)
                             search.image_name, search.image_sha256, image.path(), image.sha256()));
   }
   check_places(arguments, image);
-  TraceReport report = make_report(image, task_of(image, *search.first, arguments), options);
+  TraceReport report = make_report(image, task_of(image, *search.first, arguments, options.stop), options);
+  if (options.stop.stop_requested()) return report_interruption();
   compare_with_report(report, *search.first);
   write_outputs(report, arguments.json);
   return exit_code_of(report.verdict());
 }
 
 int run(const Arguments& arguments) {
-  const TraceOptions options = parse_options(arguments);
+  const InterruptWatch interrupts;
+  TraceOptions options = parse_options(arguments);
+  options.stop = interrupts.token();
   if (arguments.from_difference) return run_from_difference(arguments, options);
   const Image image = load_image(arguments.image);
-  Task task = task_of(image, arguments);
+  Task task = task_of(image, arguments, options.stop);
   check_places(arguments, image);
   const TraceReport report = make_report(image, std::move(task), options);
+  if (options.stop.stop_requested()) return report_interruption();
   write_outputs(report, arguments.json);
   return exit_code_of(report.verdict());
 }

@@ -1,19 +1,19 @@
 #include "harness/cli/command.hpp"
-#include "harness/cli/corpus_values.hpp"
-#include "harness/cli/decoder_subject.hpp"
 #include "harness/cli/engine.hpp"
 #include "harness/cli/exit_code.hpp"
+#include "harness/cli/html_extras.hpp"
 #include "harness/cli/interrupt.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/cli/output.hpp"
 #include "harness/cli/progress.hpp"
+#include "harness/cli/report_output.hpp"
+#include "harness/cli/run_values.hpp"
 #include "harness/cli/selection.hpp"
 #include "harness/cli/surroundings.hpp"
 #include "harness/error.hpp"
 #include "harness/verification.hpp"
 
 #include <chrono>
-#include <exception>
 #include <memory>
 
 #include <fmt/format.h>
@@ -86,36 +86,14 @@ void show_timing(const RunReport& run, const Timing& timing) {
              timing.seconds > 0 ? static_cast<double>(run.counts.run) / timing.seconds : 0.0);
 }
 
-void write_outputs(const OutputArguments& output, const Report& report, const std::string& timings) {
-  bool to_standard_output = false;
-  // A run may have taken hours: one output that fails must not cost the others.
-  std::exception_ptr failure;
-  const auto attempt = [&](const auto& work) {
-    try {
-      work();
-    } catch (const Error&) {
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  const auto write = [&](std::string_view option, const std::optional<std::string>& path, const std::string& text) {
-    if (!path) return;
-    to_standard_output = to_standard_output || *path == "-";
-    attempt([&] { *path == "-" ? write_standard_output(text) : write_file(option, *path, text); });
-  };
-  if (output.json) write("--json", output.json, to_json(report));
-  if (output.junit) write("--junit", output.junit, to_junit(report));
-  write("--timings", output.timings, timings);
-  if (!to_standard_output) attempt([&] { write_standard_output(to_text(report)); });
-  if (failure) std::rethrow_exception(failure);
-}
-
 /// Runs every routine in every environment, in that order. After an interruption the rest is reported as not run.
 class Runner {
  public:
   Runner(const Image& image, const Arguments& arguments, const RunSettings& settings)
       : image_(image), arguments_(arguments), environments_(parse_environments(arguments.environment)) {
-    if (arguments.values.shard) values_.shard = parse_shard(*arguments.values.shard);
-    values_.memory = parse_memory(arguments.values.memory);
+    // Before an image is executed for hours of inference.
+    if (arguments.values.shard) static_cast<void>(parse_shard(*arguments.values.shard));
+    static_cast<void>(parse_memory(arguments.values.memory));
     options_.jobs = settings.jobs;
     options_.limit = settings.limit;
     options_.machine.budget = settings.budget;
@@ -141,6 +119,7 @@ class Runner {
   }
 
   [[nodiscard]] bool interrupted() const { return interrupts_.interrupted(); }
+  [[nodiscard]] std::stop_token stop() const { return interrupts_.token(); }
 
  private:
   struct Work {
@@ -152,28 +131,10 @@ class Runner {
 
   Work prepare(const SelectedRoutine& selected) {
     const auto start = Clock::now();
-    Subject subject = subject_of(*selected.decoder);
-    try {
-      ValueOptions options = values_;
-      options.corpus = [&](DistinctValues& values, const std::string& path) {
-        return read_corpus(values, path, selected);
-      };
-      ValueSet values = ValueSet::build(subject.packed_size, subject.fields, arguments_.values.sources, options);
-      return {selected, std::move(subject), std::move(values), seconds_since(start)};
-    } catch (const Error& error) {
-      throw Error(fmt::format("--values for {}: {}", selected.routine.name, error.what()));
-    }
-  }
-
-  std::vector<std::string> read_corpus(DistinctValues& values, const std::string& path,
-                                       const SelectedRoutine& selected) {
-    ProgressLine line(selected.routine.name + " corpus");
-    CorpusOptions options;
-    options.scan = arguments_.values.scan;
-    options.jobs = options_.jobs;
-    options.stop = interrupts_.token();
-    options.progress = [&line](const CorpusProgress& progress) { line.show(progress_text(progress)); };
-    return add_corpus_values(values, path, selected.decoder->name, options);
+    Subject subject = *selected.subject;
+    ValueSet values = build_values(selected, subject.packed_size, subject.fields, arguments_.values, options_.jobs,
+                                   interrupts_.token());
+    return {selected, std::move(subject), std::move(values), seconds_since(start)};
   }
 
   RunReport run_one(const Work& work, const Environment& environment, const std::string& title) {
@@ -181,12 +142,7 @@ class Runner {
     VerifyOptions options = options_;
     options.progress = [&line](const Progress& progress) { line.show(progress); };
     RunReport report = verify(image_, work.selected.routine, work.subject, environment, work.values, options);
-    if (const Shard& shard = values_.shard; shard.count > 1) {
-      report.shard = fmt::format("{}/{}", shard.index, shard.count);
-    }
-    std::vector<std::string> notes(work.values.notes().begin(), work.values.notes().end());
-    for (std::string& note : environment_notes(environment)) notes.push_back(std::move(note));
-    if (!work.selected.note.empty()) notes.insert(notes.begin(), work.selected.note);
+    const std::vector<std::string> notes = first_notes(work.selected, work.values, environment);
     report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
     return report;
   }
@@ -194,32 +150,17 @@ class Runner {
   const Image& image_;
   const Arguments& arguments_;
   std::vector<Environment> environments_;
-  ValueOptions values_;
   InterruptWatch interrupts_;
   VerifyOptions options_;
 };
-
-/// The files that a run reads.
-std::vector<std::string> inputs_of(const Arguments& arguments, const Image& image) {
-  std::vector<std::string> inputs = surrounding_files(arguments.image);
-  inputs.push_back(image.path());
-  const auto& target = arguments.routine.target;
-  if (target && (target->find('/') != std::string::npos || target->ends_with(".toml"))) inputs.push_back(*target);
-  for (const std::string& source : arguments.values.sources) {
-    for (const std::string_view kind : {"file:", "corpus:"}) {
-      if (source.starts_with(kind)) inputs.push_back(source.substr(kind.size()));
-    }
-  }
-  return inputs;
-}
 
 int run(const Arguments& arguments) {
   const auto start = Clock::now();
   const RunSettings settings = parse_run(arguments.run);
   const Image image = load_image(arguments.image);
   Runner runner(image, arguments, settings);
-  const Selection selection = select_routines(image, arguments.routine);
-  check_outputs(arguments.output, inputs_of(arguments, image));
+  const Selection selection = select_routines(image, arguments.routine, DecoderUse::required, runner.stop());
+  check_outputs(arguments.output, files_read(image, arguments.image, arguments.routine, arguments.values));
 
   Report report = report_about(image);
   report.repeat_options = repeat_options(arguments, image, settings);
@@ -227,7 +168,10 @@ int run(const Arguments& arguments) {
   report.notes.insert(report.notes.end(), selection.notes.begin(), selection.notes.end());
   std::vector<Timing> timings;
   runner.run(report, timings, selection);
-  write_outputs(arguments.output, report, timings_json(report, timings, seconds_since(start)));
+  const std::string timings_text = timings_json(report, timings, seconds_since(start));
+  const HtmlExtras extras =
+      arguments.output.html ? html_extras(image, selection, report, settings.budget, runner.stop()) : HtmlExtras();
+  write_report(arguments.output, report, timings_text, extras);
 
   const Verdict verdict = report.verdict();
   return runner.interrupted() && verdict != Verdict::agree ? exit_differed : exit_code_of(verdict);

@@ -1,0 +1,345 @@
+#include "harness/comparison.hpp"
+
+#include "harness/report_parts.hpp"
+#include "harness/values.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace bitwitness {
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+struct Less {
+  bool operator()(const Bytes& a, const Bytes& b) const { return is_less(a, b); }
+};
+
+std::string name_of(const RunReport& run) {
+  return fmt::format("{} against {}, witness {}, {}", run.routine, run.decoder, run.witness,
+                     report_parts::environment_text(run.environment));
+}
+
+/// How many words of a difference differ, and how far the farthest.
+struct Extent {
+  std::size_t words = 0;
+  std::uint64_t distance = 0;
+
+  bool operator==(const Extent&) const = default;
+};
+
+Extent extent_of(const Difference& difference, WordKind kind) {
+  Extent extent;
+  for (std::size_t i = 0; i < difference.reference.size(); ++i) {
+    const std::uint64_t distance = ulp_distance(difference.reference[i], difference.subject[i], kind);
+    if (distance != 0) ++extent.words;
+    extent.distance = std::max(extent.distance, distance);
+  }
+  return extent;
+}
+
+Change change_between(const Difference& before, const Difference& after, WordKind kind) {
+  if (before.subject == after.subject) return Change::unchanged;
+  const Extent old_extent = extent_of(before, kind);
+  const Extent new_extent = extent_of(after, kind);
+  if (new_extent.words > old_extent.words || new_extent.distance > old_extent.distance) return Change::worse;
+  return new_extent == old_extent ? Change::changed : Change::better;
+}
+
+/// The differing values that a report lists: the smallest ones. Of a value beyond the last of an incomplete list, or of one
+/// that an interruption may have left out, nothing is known.
+class Listed {
+ public:
+  explicit Listed(const RunReport& run) {
+    for (const Difference& difference : run.differences) by_value_.emplace(difference.value, &difference);
+    is_complete_ = run.differences.size() == run.counts.differed;
+    ran_all_ = run.counts.not_run == 0;
+  }
+
+  [[nodiscard]] const Difference* find(const Bytes& value) const {
+    const auto found = by_value_.find(value);
+    return found == by_value_.end() ? nullptr : found->second;
+  }
+
+  /// Tells that a value which is not in the list did not differ.
+  [[nodiscard]] bool excludes(const Bytes& value) const {
+    return ran_all_ && (is_complete_ || (!by_value_.empty() && is_less(value, by_value_.rbegin()->first)));
+  }
+
+  [[nodiscard]] const std::map<Bytes, const Difference*, Less>& all() const { return by_value_; }
+
+ private:
+  std::map<Bytes, const Difference*, Less> by_value_;
+  bool is_complete_ = true;
+  bool ran_all_ = true;
+};
+
+RunSide side_of(const RunReport& run) {
+  return {.present = true,
+          .counts = run.counts,
+          .differing = run.differing,
+          .max_ulp = run.max_ulp,
+          .unstable = run.isolation.unstable,
+          .listed = run.differences.size(),
+          .untold = run.counts.differed,
+          .verdict = run.verdict()};
+}
+
+RunComparison begin_comparison(const RunReport& run) {
+  RunComparison out;
+  out.routine = run.routine;
+  out.address = run.address;
+  out.decoder = run.decoder;
+  out.witness = run.witness;
+  out.environment = run.environment;
+  out.vector_file = run.vector_file;
+  out.word_names = run.word_names;
+  out.word_kind = run.word_kind;
+  return out;
+}
+
+void add_change(RunComparison& out, Change change, const Difference* before, const Difference* after) {
+  const Difference& known = before != nullptr ? *before : *after;
+  ++out.told[static_cast<std::size_t>(change)];
+  if (before != nullptr) --out.before.untold;
+  if (after != nullptr) --out.after.untold;
+  out.changes.push_back({change,
+                         known.value,
+                         known.reference,
+                         before != nullptr ? before->subject : std::vector<std::uint32_t>(),
+                         after != nullptr ? after->subject : std::vector<std::uint32_t>()});
+}
+
+void tell_values(RunComparison& out, const RunReport& before, const RunReport& after) {
+  const Listed old_list(before);
+  const Listed new_list(after);
+  for (const auto& [value, old_difference] : old_list.all()) {
+    if (const Difference* now = new_list.find(value)) {
+      add_change(out, change_between(*old_difference, *now, out.word_kind), old_difference, now);
+    } else if (after.counts.run == 0) {
+      add_change(out, Change::gone, old_difference, nullptr);
+    } else if (new_list.excludes(value)) {
+      add_change(out, Change::fixed, old_difference, nullptr);
+    }
+  }
+  for (const auto& [value, new_difference] : new_list.all()) {
+    if (old_list.find(value) == nullptr && old_list.excludes(value)) {
+      add_change(out, Change::appeared, nullptr, new_difference);
+    }
+  }
+  std::ranges::sort(out.changes, [](const ValueChange& a, const ValueChange& b) { return is_less(a.value, b.value); });
+}
+
+std::string rise(std::string_view what, std::uint64_t before, std::uint64_t after) {
+  return fmt::format("{}: {} before, {} now", what, report_parts::distance_text(before),
+                     report_parts::distance_text(after));
+}
+
+void judge(RunComparison& out) {
+  const RunSide& before = out.before;
+  const RunSide& after = out.after;
+  if (!after.present) {
+    out.worse.push_back("the run is gone");
+    return;
+  }
+  if (!before.present) {
+    if (after.verdict != Verdict::agree) out.worse.push_back(fmt::format("a new run, and it is not one that agrees: {}", to_string(after.verdict)));
+    return;
+  }
+  if (after.counts.not_run > before.counts.not_run) {
+    out.worse.push_back(rise("values not run", before.counts.not_run, after.counts.not_run));
+  }
+  if (after.counts.differed > before.counts.differed) {
+    out.worse.push_back(rise("values that differ", before.counts.differed, after.counts.differed));
+  }
+  const auto without_result = [](const Counts& counts) {
+    return counts.faulted + counts.out_of_budget + counts.unwritten;
+  };
+  if (without_result(after.counts) > without_result(before.counts)) {
+    out.worse.push_back(rise("values without a result", without_result(before.counts), without_result(after.counts)));
+  }
+  for (std::size_t i = 0; i < after.differing.size(); ++i) {
+    if (after.differing[i] > before.differing[i]) {
+      out.worse.push_back(rise("values that differ in word " + out.word_names[i], before.differing[i], after.differing[i]));
+    }
+  }
+  if (after.max_ulp > before.max_ulp) out.worse.push_back(rise("largest distance", before.max_ulp, after.max_ulp));
+  if (after.unstable > before.unstable) {
+    out.worse.push_back(rise("values that give other words alone", before.unstable, after.unstable));
+  }
+  if (out.count(Change::appeared) > 0) {
+    out.worse.push_back(fmt::format("values that agreed and differ now: {}", out.count(Change::appeared)));
+  }
+  if (out.count(Change::worse) > 0) {
+    out.worse.push_back(fmt::format("values that differ in more words or farther: {}", out.count(Change::worse)));
+  }
+  if (before.verdict == Verdict::agree && after.verdict == Verdict::differ && out.worse.empty()) {
+    out.worse.push_back("agreed before, does not now");
+  }
+}
+
+struct Image {
+  std::string_view sha256;
+  bool stand_in;
+};
+
+Image image_of(const Report& report, const RunReport& run) {
+  if (run.image) return {run.image->sha256, run.image->stand_in};
+  return {report.image_sha256, report.stand_in};
+}
+
+std::string_view kind_of(const Image& image) {
+  return image.stand_in ? "a stand-in" : "no stand-in";
+}
+
+/// Says why two runs with one name cannot be compared; empty when they can.
+std::string incomparable(const Report& before_report, const RunReport& before, const Report& after_report,
+                         const RunReport& after) {
+  const auto other = [&](std::string_view what, const auto& old_one, const auto& new_one) {
+    return fmt::format("{}: {}: {} in the old report, {} in the new one", name_of(before), what, old_one, new_one);
+  };
+  const Image old_image = image_of(before_report, before);
+  const Image new_image = image_of(after_report, after);
+  if (old_image.stand_in != new_image.stand_in) return other("another executable", kind_of(old_image), kind_of(new_image));
+  if (old_image.sha256 != new_image.sha256) {
+    return other("another executable, SHA-256", old_image.sha256, new_image.sha256);
+  }
+  if (before.signature != after.signature) return other("another signature", before.signature, after.signature);
+  if (before.routine_sha256 != after.routine_sha256) {
+    return other("other code of the routine, SHA-256", before.routine_sha256, after.routine_sha256);
+  }
+  if (before.word_names != after.word_names || before.word_kind != after.word_kind) {
+    return fmt::format("{}: other output words", name_of(before));
+  }
+  if (before.sources != after.sources) return fmt::format("{}: values from other sources", name_of(before));
+  if (before.shard != after.shard) {
+    const auto text = [](const std::string& shard) { return shard.empty() ? "whole" : shard; };
+    return other("another shard", text(before.shard), text(after.shard));
+  }
+  if (before.distinct != after.distinct) return other("another number of values", before.distinct, after.distinct);
+  if (before.counts.not_run > 0) {
+    return fmt::format("{}: the old report was interrupted, {} values were not run", name_of(before),
+                       before.counts.not_run);
+  }
+  const Listed old_list(before);
+  for (const Difference& difference : after.differences) {
+    const Difference* known = old_list.find(difference.value);
+    if (known != nullptr && known->reference != difference.reference) {
+      return fmt::format("{}: the witness gave other words for {}", name_of(before), to_hex(difference.value));
+    }
+  }
+  if (after.counts.not_run == 0 && before.digest != after.digest) {
+    return fmt::format("{}: other values, or other words of the witness: the digests are not the same", name_of(before));
+  }
+  return {};
+}
+
+auto key_of(const RunReport& run) {
+  return std::tuple(run.routine, run.address, run.decoder, run.witness, run.environment.fpcw, run.environment.mxcsr,
+                    run.vector_file);
+}
+
+using ByKey = std::map<decltype(key_of(RunReport())), const RunReport*>;
+
+ByKey runs_by_key(std::vector<std::string>& reasons, const Report& report, std::string_view which) {
+  ByKey by_key;
+  for (const RunReport& run : report.runs) {
+    if (!by_key.emplace(key_of(run), &run).second) {
+      reasons.push_back(fmt::format("{}: is twice in the {} report", name_of(run), which));
+    }
+  }
+  return by_key;
+}
+
+/// Says what a run that only the old report has corresponds to in the new one, when that is the same but for one thing.
+std::string nearly(const RunReport& before, const ByKey& after, const ByKey& others) {
+  for (const auto& [key, candidate] : after) {
+    if (others.contains(key)) continue;  // it has its counterpart
+    RunReport like = before;
+    like.environment = candidate->environment;
+    if (key == key_of(like)) {
+      return fmt::format("{}: another environment in the new report, {}", name_of(before),
+                         report_parts::environment_text(candidate->environment));
+    }
+    like = before;
+    like.address = candidate->address;
+    if (key == key_of(like)) {
+      return fmt::format("{}: at {} in the old report, at {} in the new one", name_of(before),
+                         report_parts::address_text(before.address), report_parts::address_text(candidate->address));
+    }
+    like = before;
+    like.witness = candidate->witness;
+    if (key == key_of(like)) return fmt::format("{}: witness {} in the new report", name_of(before), candidate->witness);
+  }
+  return {};
+}
+
+RunComparison compare_run(const RunReport& before, const RunReport& after) {
+  RunComparison out = begin_comparison(before);
+  out.before = side_of(before);
+  out.after = side_of(after);
+  tell_values(out, before, after);
+  judge(out);
+  return out;
+}
+
+RunComparison lost_run(const RunReport& before) {
+  RunComparison out = begin_comparison(before);
+  out.before = side_of(before);
+  for (const Difference& difference : before.differences) add_change(out, Change::gone, &difference, nullptr);
+  judge(out);
+  return out;
+}
+
+RunComparison added_run(const RunReport& after) {
+  RunComparison out = begin_comparison(after);
+  out.after = side_of(after);
+  for (const Difference& difference : after.differences) add_change(out, Change::appeared, nullptr, &difference);
+  judge(out);
+  return out;
+}
+
+ComparedReport about(const Report& report, const std::string& file) {
+  return {file.substr(file.find_last_of("/\\") + 1), report.tool_version, report.image_name, report.image_sha256,
+          report.stand_in,                           report.verdict()};
+}
+
+}  // namespace
+
+Comparison compare(const Report& before, const std::string& before_file, const Report& after,
+                   const std::string& after_file) {
+  Comparison out;
+  out.before = about(before, before_file);
+  out.after = about(after, after_file);
+  const ByKey old_runs = runs_by_key(out.incomparable, before, "old");
+  const ByKey new_runs = runs_by_key(out.incomparable, after, "new");
+  bool any_match = false;
+  for (const RunReport& run : before.runs) {
+    const auto found = new_runs.find(key_of(run));
+    if (found != new_runs.end()) {
+      any_match = true;
+      std::string reason = incomparable(before, run, after, *found->second);
+      if (reason.empty()) {
+        out.runs.push_back(compare_run(run, *found->second));
+      } else {
+        out.incomparable.push_back(std::move(reason));
+      }
+    } else if (std::string reason = nearly(run, new_runs, old_runs); !reason.empty()) {
+      out.incomparable.push_back(std::move(reason));
+    } else {
+      out.runs.push_back(lost_run(run));
+    }
+  }
+  for (const RunReport& run : after.runs) {
+    if (!old_runs.contains(key_of(run))) out.runs.push_back(added_run(run));
+  }
+  if (!any_match && out.incomparable.empty()) out.incomparable.push_back("the reports have no run in common");
+  return out;
+}
+
+}  // namespace bitwitness

@@ -1,0 +1,97 @@
+#include "harness/merging_parts.hpp"
+
+#include "harness/error.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace bitwitness::merging_parts {
+
+namespace {
+
+/// Missing shards that a message names.
+constexpr std::size_t max_named = 5;
+
+Shard shard_of(const ShardFile& file) {
+  if (file.shard.empty()) throw Error(fmt::format("{}: is a whole, not a shard (--shard I/N)", file.file));
+  try {
+    return parse_shard(file.shard);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", file.file, error.what()));
+  }
+}
+
+std::string missing_text(const std::vector<Shard>& shards, std::uint64_t count) {
+  std::string text;
+  std::size_t named = 0;
+  std::uint64_t expected = 1;
+  const auto name_up_to = [&](std::uint64_t last) {
+    for (; expected <= last && named < max_named; ++expected, ++named) {
+      text += fmt::format("{}{}/{}", named == 0 ? "" : ", ", expected, count);
+    }
+  };
+  for (const Shard& shard : shards) {
+    name_up_to(shard.index - 1);
+    expected = shard.index + 1;
+  }
+  if (shards.back().index < count) name_up_to(count);
+  const std::uint64_t missing = count - shards.size();
+  if (missing > named) text += fmt::format(" and {} more", missing - named);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::size_t> order_of(std::span<const ShardFile> files) {
+  if (files.empty()) throw Error("no files to merge");
+  std::vector<Shard> shards;
+  for (const ShardFile& file : files) {
+    shards.push_back(shard_of(file));
+    if (shards.back().count != shards.front().count) {
+      throw Error(fmt::format("{}: is shard {}, {} is {}: of another number", file.file, file.shard, files.front().file,
+                              files.front().shard));
+    }
+  }
+  std::vector<std::size_t> order(files.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return shards[i].index; });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    if (shards[order[i]].index != shards[order[i - 1]].index) continue;
+    throw Error(fmt::format("{}: is shard {} as {} is", files[order[i]].file, files[order[i]].shard,
+                            files[order[i - 1]].file));
+  }
+  if (const std::uint64_t count = shards.front().count; files.size() != count) {
+    std::vector<Shard> sorted;
+    for (const std::size_t i : order) sorted.push_back(shards[i]);
+    throw Error(fmt::format("{} and {} more: shard {} is missing", files.front().file, files.size() - 1,
+                            missing_text(sorted, count)));
+  }
+  return order;
+}
+
+void require_range(const ShardFile& file, std::uint64_t whole, std::uint64_t first, std::uint64_t count) {
+  const auto [begin, end] = shard_range(shard_of(file), whole);
+  if (first == begin && count == end - begin) return;
+  throw Error(fmt::format("{}: shard {} has {} values from number {}; of {} values in all it would have {} from number {}",
+                          file.file, file.shard, count, first, whole, end - begin, begin));
+}
+
+void require_same(const ShardFile& first, const ShardFile& other, std::string_view what, std::string_view of_first,
+                  std::string_view of_other) {
+  if (of_first == of_other) return;
+  throw Error(fmt::format("{}: {} is '{}', in {} it is '{}'", other.file, what, of_other, first.file, of_first));
+}
+
+void require_same(const ShardFile& first, const ShardFile& other, std::string_view what,
+                  const std::vector<std::string>& of_first, const std::vector<std::string>& of_other) {
+  if (of_first == of_other) return;
+  const auto [theirs, ours] = std::ranges::mismatch(of_other, of_first);
+  const auto text = [](const auto& at, const auto& all) { return at == all.end() ? std::string("none") : "'" + *at + "'"; };
+  throw Error(fmt::format("{}: {} are others than in {}: {} and {}", other.file, what, first.file, text(theirs, of_other),
+                          text(ours, of_first)));
+}
+
+}  // namespace bitwitness::merging_parts

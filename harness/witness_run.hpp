@@ -1,0 +1,61 @@
+#pragma once
+#include "harness/image.hpp"
+#include "harness/machine.hpp"
+#include "harness/report.hpp"
+#include "harness/tally.hpp"
+#include "harness/values.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace bitwitness {
+
+/// How far a run is.
+struct Progress {
+  std::uint64_t done = 0;
+  std::uint64_t total = 0;
+  std::uint64_t differed = 0;  ///< values that differ or gave no result, so far
+};
+
+/// Makes the witness of one thread.
+using MachineFactory = std::function<std::unique_ptr<Machine>(const Image&, const Routine&, const MachineOptions&)>;
+
+/// What a run may be told besides what it runs.
+struct RunOptions {
+  unsigned jobs = 1;          ///< threads, one machine each
+  std::size_t limit = 20;     ///< differences and failures to keep; counts are never capped
+  std::size_t sample = 1024;  ///< values to run again alone
+  MachineOptions machine;
+  MachineFactory make_machine = [](const Image& image, const Routine& routine, const MachineOptions& options) {
+    return make_unicorn_machine(image, routine, options);
+  };
+  std::function<void(const Progress&)> progress;  ///< called from one thread at a time, a few times a second
+  std::stop_token stop;                           ///< when requested, what was done is reported
+};
+
+/// Takes chunk `number` (of values_per_chunk values, the last of what is left) as soon as the witness has run it, and
+/// adds to the tally of its thread. Called from several threads at once and in no order. Returns false when the run is
+/// to end without this chunk.
+using ChunkTaker = std::function<bool(Tally& tally, std::uint64_t number, const ReferenceChunk& chunk)>;
+
+/// What a run showed besides what was made of its chunks.
+struct WitnessResult {
+  std::string witness;
+  std::vector<std::string> path;  ///< notes about the path of the first value
+  Tally tally;                    ///< of all threads
+  Isolation isolation;
+  std::vector<Fact> facts;  ///< sorted
+};
+
+/// Runs a routine on every value, and a sample of them again alone. The result does not depend on the number of
+/// threads. Throws Error when the routine cannot be called, and what `take` throws.
+WitnessResult run_witness(const Image& image, const Routine& routine, const Environment& environment,
+                          const ValueSet& values, const ChunkTaker& take, const RunOptions& options);
+
+}  // namespace bitwitness
