@@ -48,6 +48,8 @@ table { border-collapse: collapse; }
 th, td { text-align: left; vertical-align: top; padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); }
 thead th { color: var(--mute); font-weight: 600; font-size: .875rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
+.number, thead th { white-space: nowrap; overflow-wrap: normal; }
+td { min-width: 4em; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 330px), 1fr)); gap: 18px; }
 figure { margin: 0; padding: 12px; border: 1px solid var(--line); border-radius: 6px; min-width: 0; }
 figcaption { font-size: .875rem; margin-bottom: 8px; }
