@@ -51,8 +51,8 @@ Change change_between(const Difference& before, const Difference& after, WordKin
   return new_extent == old_extent ? Change::changed : Change::better;
 }
 
-/// The differing values that a report lists: the smallest ones. Of a value beyond the last of an incomplete list, or of one
-/// that an interruption may have left out, nothing is known.
+/// The differing values that a report lists: the smallest ones. Of a value beyond the last of an incomplete list, or of
+/// one that an interruption may have left out, nothing is known.
 class Listed {
  public:
   explicit Listed(const RunReport& run) {
@@ -108,9 +108,7 @@ void add_change(RunComparison& out, Change change, const Difference* before, con
   ++out.told[static_cast<std::size_t>(change)];
   if (before != nullptr) --out.before.untold;
   if (after != nullptr) --out.after.untold;
-  out.changes.push_back({change,
-                         known.value,
-                         known.reference,
+  out.changes.push_back({change, known.value, known.reference,
                          before != nullptr ? before->subject : std::vector<std::uint32_t>(),
                          after != nullptr ? after->subject : std::vector<std::uint32_t>()});
 }
@@ -148,7 +146,8 @@ void judge(RunComparison& out) {
     return;
   }
   if (!before.present) {
-    if (after.verdict != Verdict::agree) out.worse.push_back(fmt::format("a new run, and it is not one that agrees: {}", to_string(after.verdict)));
+    if (after.verdict != Verdict::agree)
+      out.worse.push_back(fmt::format("a new run, and it is not one that agrees: {}", to_string(after.verdict)));
     return;
   }
   if (after.counts.not_run > before.counts.not_run) {
@@ -165,7 +164,8 @@ void judge(RunComparison& out) {
   }
   for (std::size_t i = 0; i < after.differing.size(); ++i) {
     if (after.differing[i] > before.differing[i]) {
-      out.worse.push_back(rise("values that differ in word " + out.word_names[i], before.differing[i], after.differing[i]));
+      out.worse.push_back(
+          rise("values that differ in word " + out.word_names[i], before.differing[i], after.differing[i]));
     }
   }
   if (after.max_ulp > before.max_ulp) out.worse.push_back(rise("largest distance", before.max_ulp, after.max_ulp));
@@ -205,7 +205,8 @@ std::string incomparable(const Report& before_report, const RunReport& before, c
   };
   const Image old_image = image_of(before_report, before);
   const Image new_image = image_of(after_report, after);
-  if (old_image.stand_in != new_image.stand_in) return other("another executable", kind_of(old_image), kind_of(new_image));
+  if (old_image.stand_in != new_image.stand_in)
+    return other("another executable", kind_of(old_image), kind_of(new_image));
   if (old_image.sha256 != new_image.sha256) {
     return other("another executable, SHA-256", old_image.sha256, new_image.sha256);
   }
@@ -234,7 +235,8 @@ std::string incomparable(const Report& before_report, const RunReport& before, c
     }
   }
   if (after.counts.not_run == 0 && before.digest != after.digest) {
-    return fmt::format("{}: other values, or other words of the witness: the digests are not the same", name_of(before));
+    return fmt::format("{}: other values, or other words of the witness: the digests are not the same",
+                       name_of(before));
   }
   return {};
 }
@@ -274,7 +276,8 @@ std::string nearly(const RunReport& before, const ByKey& after, const ByKey& oth
     }
     like = before;
     like.witness = candidate->witness;
-    if (key == key_of(like)) return fmt::format("{}: witness {} in the new report", name_of(before), candidate->witness);
+    if (key == key_of(like))
+      return fmt::format("{}: witness {} in the new report", name_of(before), candidate->witness);
   }
   return {};
 }
@@ -305,8 +308,12 @@ RunComparison added_run(const RunReport& after) {
 }
 
 ComparedReport about(const Report& report, const std::string& file) {
-  return {file.substr(file.find_last_of("/\\") + 1), report.tool_version, report.image_name, report.image_sha256,
-          report.stand_in,                           report.verdict()};
+  return {file.substr(file.find_last_of("/\\") + 1),
+          report.tool_version,
+          report.image_name,
+          report.image_sha256,
+          report.stand_in,
+          report.verdict()};
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ struct RunSide {
   std::vector<std::uint64_t> differing;  ///< per word
   std::uint64_t max_ulp = 0;
   std::uint64_t unstable = 0;
-  std::uint64_t listed = 0;    ///< differences that the report lists
-  std::uint64_t untold = 0;    ///< values that differ, of which the lists do not tell how they were on the other side
+  std::uint64_t listed = 0;  ///< differences that the report lists
+  std::uint64_t untold = 0;  ///< values that differ, of which the lists do not tell how they were on the other side
   Verdict verdict = Verdict::vacuous;
 };
 
@@ -58,9 +58,9 @@ struct RunComparison {
   WordKind word_kind = WordKind::f32;
   RunSide before;
   RunSide after;
-  std::vector<ValueChange> changes;                 ///< of the listed values that can be told, by rising value
-  std::array<std::uint64_t, change_count> told{};   ///< how many of them, by Change
-  std::vector<std::string> worse;                   ///< why the run is worse; empty when it is not
+  std::vector<ValueChange> changes;                ///< of the listed values that can be told, by rising value
+  std::array<std::uint64_t, change_count> told{};  ///< how many of them, by Change
+  std::vector<std::string> worse;                  ///< why the run is worse; empty when it is not
 
   [[nodiscard]] std::uint64_t count(Change change) const { return told[static_cast<std::size_t>(change)]; }
 };
@@ -92,8 +92,9 @@ struct Comparison {
 };
 
 /// Compares two reports whose files have these names. Runs are matched by routine name and address, decoder, witness,
-/// environment and vector file. Reports about other images, routines, environments or values are not comparable. Nothing is
-/// said of a value that the reports' lists, which hold the smallest differing values up to a limit, do not tell.
+/// environment and vector file. Reports about other images, routines, environments or values are not comparable.
+/// Nothing is said of a value that the reports' lists, which hold the smallest differing values up to a limit, do not
+/// tell.
 Comparison compare(const Report& before, const std::string& before_file, const Report& after,
                    const std::string& after_file);
 
@@ -103,8 +104,8 @@ std::string to_text(const Comparison& comparison, std::size_t limit);
 /// Writes JSON "bitwitness-comparison/1" with every value that can be told.
 std::string to_json(const Comparison& comparison);
 
-/// Writes Markdown for a comment to a pull request: verdict first, a table of the runs, at most `limit` values a run, and
-/// never more than such a comment may hold.
+/// Writes Markdown for a comment to a pull request: verdict first, a table of the runs, at most `limit` values a run,
+/// and never more than such a comment may hold.
 std::string to_markdown(const Comparison& comparison, std::size_t limit);
 
 }  // namespace bitwitness

@@ -32,9 +32,9 @@ std::string code(std::string_view text, std::size_t most = max_name) {
 }
 
 std::string report_line(std::string_view which, const ComparedReport& report) {
-  std::string line = fmt::format("- {}: {}, {} (SHA-256 {}), bitwitness {}, {}", which, code(report.file),
-                                 code(report.image_name), code(report.image_sha256.substr(0, 16)),
-                                 code(report.tool_version), to_string(report.verdict));
+  std::string line =
+      fmt::format("- {}: {}, {} (SHA-256 {}), bitwitness {}, {}", which, code(report.file), code(report.image_name),
+                  code(report.image_sha256.substr(0, 16)), code(report.tool_version), to_string(report.verdict));
   if (report.stand_in) line += fmt::format(" – **{}**", report_parts::stand_in_warning);
   return line + '\n';
 }
@@ -47,9 +47,9 @@ std::string differed(const RunSide& side) {
 }
 
 std::string row(const RunComparison& run) {
-  std::string cells = fmt::format("| {} | {} | {} {} | {} | {} |", code(run.routine), code(run.decoder),
-                                  code(run.witness), code(report_parts::environment_text(run.environment)),
-                                  differed(run.before), differed(run.after));
+  std::string cells =
+      fmt::format("| {} | {} | {} {} | {} | {} |", code(run.routine), code(run.decoder), code(run.witness),
+                  code(report_parts::environment_text(run.environment)), differed(run.before), differed(run.after));
   for (const Change change : {Change::appeared, Change::worse, Change::fixed, Change::gone}) {
     cells += fmt::format(" {} |", run.count(change));
   }
@@ -103,7 +103,8 @@ std::string to_markdown(const Comparison& comparison, std::size_t limit) {
       ++left_out;
     }
   };
-  for (const std::string& reason : comparison.incomparable) append("- not comparable: " + code(reason, max_sentence) + '\n');
+  for (const std::string& reason : comparison.incomparable)
+    append("- not comparable: " + code(reason, max_sentence) + '\n');
   if (!comparison.runs.empty()) {
     text += "\n| routine | decoder | environment | differed before | differ now | new | worse | fixed | gone | |\n";
     text += "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n";

@@ -69,7 +69,8 @@ std::string untold_text(const RunComparison& run) {
   const std::uint64_t before = run.before.untold;
   const std::uint64_t after = run.after.untold;
   if (before == 0 && after == 0) return {};
-  std::string text = fmt::format("{} values that differed before and {} that differ now cannot be told apart", before, after);
+  std::string text =
+      fmt::format("{} values that differed before and {} that differ now cannot be told apart", before, after);
   const bool is_capped = run.before.listed < run.before.counts.differed || run.after.listed < run.after.counts.differed;
   if (is_capped) text += ": the reports list the smallest ones only (verify --limit)";
   if (run.after.present && run.after.counts.not_run > 0) {
@@ -83,7 +84,8 @@ std::string untold_text(const RunComparison& run) {
 
 std::string verdict_text(const Comparison& comparison) {
   const ComparisonVerdict verdict = comparison.verdict();
-  if (verdict == ComparisonVerdict::not_comparable) return fmt::format("not comparable: {}", comparison.incomparable.front());
+  if (verdict == ComparisonVerdict::not_comparable)
+    return fmt::format("not comparable: {}", comparison.incomparable.front());
   std::uint64_t before = 0;
   std::uint64_t after = 0;
   bool is_untold = false;

@@ -8,7 +8,7 @@
 namespace bitwitness::comparison_parts {
 
 /// Changes in the order that a reader wants them: what is wrong first.
-inline constexpr std::array reading_order = {Change::appeared, Change::worse, Change::gone,     Change::fixed,
+inline constexpr std::array reading_order = {Change::appeared, Change::worse,   Change::gone,     Change::fixed,
                                              Change::better,   Change::changed, Change::unchanged};
 
 /// Prints how many values there are of each change, of those that can be told: "new 1, worse 0, …".

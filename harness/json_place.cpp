@@ -26,7 +26,8 @@ std::string shortened(std::string_view text) {
   return text.size() <= max_quoted ? std::string(text) : std::string(text.substr(0, max_quoted)) + "…";
 }
 
-/// Follows the parser, so that what the parsed document no longer shows is refused: repeated keys, depth, too many values.
+/// Follows the parser, so that what the parsed document no longer shows is refused: repeated keys, depth, too many
+/// values.
 class Watch {
  public:
   explicit Watch(const std::string& file) : file_(file) {}

@@ -13,17 +13,17 @@
 
 namespace bitwitness {
 
-/// Most bytes of a JSON document that is read, and most values in it: a report that lists a hundred thousand differences
-/// has a tenth of either.
+/// Most bytes of a JSON document that is read, and most values in it: a report that lists a hundred thousand
+/// differences has a tenth of either.
 inline constexpr std::size_t max_json_size = std::size_t{1} << 28;
 inline constexpr std::size_t max_json_values = std::size_t{1} << 23;
 
-/// Parses a JSON document whose keys are each there once. Throws Error that starts with the file's name and says at which
-/// byte or at which place it is not JSON, too deep or too large.
+/// Parses a JSON document whose keys are each there once. Throws Error that starts with the file's name and says at
+/// which byte or at which place it is not JSON, too deep or too large.
 nlohmann::json parse_json(std::string_view text, const std::string& file);
 
-/// A place in a JSON document, which knows its file and path ("runs[0].environment.fpcw") for messages. Refers to document
-/// and file name. Every function throws Error that starts with both where the document is not as asked.
+/// A place in a JSON document, which knows its file and path ("runs[0].environment.fpcw") for messages. Refers to
+/// document and file name. Every function throws Error that starts with both where the document is not as asked.
 class JsonPlace {
  public:
   JsonPlace(const nlohmann::json& json, const std::string& file) : json_(json), file_(file) {}

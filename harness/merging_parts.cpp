@@ -60,8 +60,8 @@ std::vector<std::size_t> order_of(std::span<const ShardFile> files) {
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return shards[i].index; });
   for (std::size_t i = 1; i < order.size(); ++i) {
     if (shards[order[i]].index != shards[order[i - 1]].index) continue;
-    throw Error(fmt::format("{}: is shard {} as {} is", files[order[i]].file, files[order[i]].shard,
-                            files[order[i - 1]].file));
+    throw Error(
+        fmt::format("{}: is shard {} as {} is", files[order[i]].file, files[order[i]].shard, files[order[i - 1]].file));
   }
   if (const std::uint64_t count = shards.front().count; files.size() != count) {
     std::vector<Shard> sorted;
@@ -75,8 +75,9 @@ std::vector<std::size_t> order_of(std::span<const ShardFile> files) {
 void require_range(const ShardFile& file, std::uint64_t whole, std::uint64_t first, std::uint64_t count) {
   const auto [begin, end] = shard_range(shard_of(file), whole);
   if (first == begin && count == end - begin) return;
-  throw Error(fmt::format("{}: shard {} has {} values from number {}; of {} values in all it would have {} from number {}",
-                          file.file, file.shard, count, first, whole, end - begin, begin));
+  throw Error(
+      fmt::format("{}: shard {} has {} values from number {}; of {} values in all it would have {} from number {}",
+                  file.file, file.shard, count, first, whole, end - begin, begin));
 }
 
 void require_same(const ShardFile& first, const ShardFile& other, std::string_view what, std::string_view of_first,
@@ -89,9 +90,11 @@ void require_same(const ShardFile& first, const ShardFile& other, std::string_vi
                   const std::vector<std::string>& of_first, const std::vector<std::string>& of_other) {
   if (of_first == of_other) return;
   const auto [theirs, ours] = std::ranges::mismatch(of_other, of_first);
-  const auto text = [](const auto& at, const auto& all) { return at == all.end() ? std::string("none") : "'" + *at + "'"; };
-  throw Error(fmt::format("{}: {} are others than in {}: {} and {}", other.file, what, first.file, text(theirs, of_other),
-                          text(ours, of_first)));
+  const auto text = [](const auto& at, const auto& all) {
+    return at == all.end() ? std::string("none") : "'" + *at + "'";
+  };
+  throw Error(fmt::format("{}: {} are others than in {}: {} and {}", other.file, what, first.file,
+                          text(theirs, of_other), text(ours, of_first)));
 }
 
 }  // namespace bitwitness::merging_parts

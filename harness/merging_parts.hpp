@@ -19,8 +19,8 @@ struct ShardFile {
   std::string shard;  ///< "I/N"; empty for a whole
 };
 
-/// Returns the order, as indices of `files`, in which they make up the whole. Throws Error that names the file which is no
-/// shard, has another N than the first, or is there twice, and the shards that are missing.
+/// Returns the order, as indices of `files`, in which they make up the whole. Throws Error that names the file which is
+/// no shard, has another N than the first, or is there twice, and the shards that are missing.
 std::vector<std::size_t> order_of(std::span<const ShardFile> files);
 
 /// Throws Error unless a shard of a whole of so many values is the range that it must be.

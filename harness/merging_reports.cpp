@@ -1,6 +1,5 @@
-#include "harness/merging.hpp"
-
 #include "harness/error.hpp"
+#include "harness/merging.hpp"
 #include "harness/merging_parts.hpp"
 #include "harness/report_parts.hpp"
 #include "harness/sha256.hpp"
@@ -52,7 +51,8 @@ void require_same_run(const ShardRun& first, const ShardRun& other, std::size_t 
   same("the environment", text_of(a.environment), text_of(b.environment));
   require_same(first.file, other.file, what("the sources"), a.sources, b.sources);
   require_same(first.file, other.file, what("the words"), a.word_names, b.word_names);
-  same("the kind of the words", std::to_string(static_cast<int>(a.word_kind)), std::to_string(static_cast<int>(b.word_kind)));
+  same("the kind of the words", std::to_string(static_cast<int>(a.word_kind)),
+       std::to_string(static_cast<int>(b.word_kind)));
   same("the SHA-256 of all values", a.part->values_sha256, b.part->values_sha256);
   same("the number of all values", std::to_string(a.part->whole), std::to_string(b.part->whole));
   same("the budget", std::to_string(a.part->budget), std::to_string(b.part->budget));
@@ -66,7 +66,8 @@ void require_ranges(const std::vector<ShardRun>& shards, std::size_t number) {
     merging_parts::require_range(shard.file, shard.part().whole, shard.part().first, shard.run.distinct);
     const auto follow = [&](std::span<const std::byte> value) {
       if (last.empty() || is_less(last, value)) return;
-      throw Error(fmt::format("{}: runs[{}]: value {} belongs into an earlier shard", shard.file.file, number, to_hex(value)));
+      throw Error(
+          fmt::format("{}: runs[{}]: value {} belongs into an earlier shard", shard.file.file, number, to_hex(value)));
     };
     std::span<const std::byte> largest = last;
     for (const Difference& difference : shard.run.differences) {

@@ -1,6 +1,5 @@
-#include "harness/merging.hpp"
-
 #include "harness/error.hpp"
+#include "harness/merging.hpp"
 #include "harness/merging_notes.hpp"
 #include "harness/merging_parts.hpp"
 #include "harness/report_parts.hpp"
@@ -16,7 +15,8 @@ namespace {
 using merging_parts::require_same;
 using merging_parts::ShardFile;
 
-static_assert(vector_block_values == values_per_chunk, "shards are cut between blocks, so that they can be put together");
+static_assert(vector_block_values == values_per_chunk,
+              "shards are cut between blocks, so that they can be put together");
 
 std::vector<std::string> fields_text(const std::vector<BitField>& fields) {
   std::vector<std::string> texts;

@@ -69,20 +69,18 @@ std::string state(Verdict verdict) {
 std::string runs_table(const Report& report) {
   if (report.runs.empty()) return "<p>No routine was run.</p>\n";
   std::string out =
-      "<h3>Runs</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-      "aria-label=\"Runs\"><table><thead><tr><th>routine, "
-      "decoder, environment</th><th class=\"number\">run</th><th class=\"number\">agreed</th><th "
-      "class=\"number\">share</th>"
-      "<th class=\"number\">differed</th><th>verdict</th></tr></thead><tbody>\n";
+      "<h3>Runs</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\"><table><thead><tr>"
+      "<th>run</th><th>verdict</th><th class=\"number\">agreed</th><th class=\"number\">differed</th>"
+      "<th class=\"number\">values run</th><th class=\"number\">agreed</th></tr></thead><tbody>\n";
   for (std::size_t i = 0; i < report.runs.size(); ++i) {
     const RunReport& run = report.runs[i];
     const Counts& counts = run.counts;
     out += fmt::format(
-        "<tr><td><a href=\"#run-{}\">{}</a></td><td class=\"number\">{}</td><td class=\"number\">{}</td>"
-        "<td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}</td></tr>\n",
-        i + 1, escaped(run_name(run)), counts.run, counts.agreed,
-        counts.run == 0 ? "none" : report_parts::percentage(counts.agreed, counts.run), counts.differed,
-        state(run.verdict()));
+        "<tr><td><a href=\"#run-{}\">{}</a></td><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>"
+        "<td class=\"number\">{}</td><td class=\"number\">{}</td></tr>\n",
+        i + 1, escaped(run_name(run)), state(run.verdict()),
+        counts.run == 0 ? "none" : report_parts::percentage(counts.agreed, counts.run), counts.differed, counts.run,
+        counts.agreed);
   }
   return out + "</tbody></table></div>\n";
 }

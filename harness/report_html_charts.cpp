@@ -239,7 +239,9 @@ std::string distance_histogram(const RunReport& run, std::string_view id) {
   };
   for (int bin = 0; bin < static_cast<int>(last); ++bin) {
     column(bin, counts[static_cast<std::size_t>(bin) + 1],
-           bin % label_step == 0 && (nans == 0 || bin + 2 * label_step <= columns) ? power_text(static_cast<unsigned>(bin)) : std::string());
+           bin % label_step == 0 && (nans == 0 || bin + 2 * label_step <= columns)
+               ? power_text(static_cast<unsigned>(bin))
+               : std::string());
   }
   if (nans > 0) {
     column(columns - 1, nans, "");

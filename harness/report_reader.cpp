@@ -45,7 +45,8 @@ Value read_name(const JsonPlace& place, std::initializer_list<std::pair<std::str
 
 std::uint64_t read_address(const JsonPlace& place) {
   const std::uint64_t address = place.hex(std::numeric_limits<std::uint64_t>::max());
-  place.require(report_parts::address_text(address) == place.text(), "is not written as addresses are, as in 0x103f1d0");
+  place.require(report_parts::address_text(address) == place.text(),
+                "is not written as addresses are, as in 0x103f1d0");
   return address;
 }
 
@@ -125,9 +126,10 @@ std::vector<Failure> read_failures(const JsonPlace& list, const Counts& counts, 
     Failure failure;
     failure.value = size.read(place["value"]);
     if (!out.empty()) require_rising(place["value"], out.back().value, failure.value);
-    failure.kind = read_name<OutcomeKind>(place["outcome"], {{to_string(OutcomeKind::faulted), OutcomeKind::faulted},
-                                                             {to_string(OutcomeKind::out_of_budget), OutcomeKind::out_of_budget},
-                                                             {to_string(OutcomeKind::unwritten), OutcomeKind::unwritten}});
+    failure.kind =
+        read_name<OutcomeKind>(place["outcome"], {{to_string(OutcomeKind::faulted), OutcomeKind::faulted},
+                                                  {to_string(OutcomeKind::out_of_budget), OutcomeKind::out_of_budget},
+                                                  {to_string(OutcomeKind::unwritten), OutcomeKind::unwritten}});
     if (!place["address"].is_null()) {
       failure.address = read_address(place["address"]);
       place["address"].require(failure.address != 0, "is 0; an unknown address is null");
@@ -200,7 +202,8 @@ ShardPart read_part(const JsonPlace& place, const RunReport& run, PackedSize& si
     hash.update(std::as_bytes(std::span(part.chunks.back())));
   }
   const std::uint64_t chunks = run.distinct / values_per_chunk + (run.distinct % values_per_chunk != 0 ? 1 : 0);
-  place["chunks"].require(part.chunks.size() == chunks, fmt::format("are not {}, one per {} values", chunks, values_per_chunk));
+  place["chunks"].require(part.chunks.size() == chunks,
+                          fmt::format("are not {}, one per {} values", chunks, values_per_chunk));
   place["chunks"].require(hash.hex() == run.digest, "do not give the run's digest");
   for (const JsonPlace& fact : place["facts"].items()) {
     fact.allow({"what", "values", "first_value"});
@@ -268,7 +271,8 @@ RunReport read_run(const JsonPlace& place) {
   run.digest = read_sha256(place["digest"]);
   const JsonPlace words = place["words"];
   words.allow({"kind", "names"});
-  run.word_kind = read_name<WordKind>(words["kind"], {{"f32", WordKind::f32}, {"i32", WordKind::i32}, {"u32", WordKind::u32}});
+  run.word_kind =
+      read_name<WordKind>(words["kind"], {{"f32", WordKind::f32}, {"i32", WordKind::i32}, {"u32", WordKind::u32}});
   run.word_names = words["names"].texts();
   for (const JsonPlace& count : place["differing"].items()) {
     run.differing.push_back(count.count());

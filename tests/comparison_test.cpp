@@ -46,7 +46,8 @@ TEST_CASE("a report compared with itself is the same", "[comparison]") {
 }
 
 TEST_CASE("each listed value is new, worse, better, changed, unchanged or fixed", "[comparison]") {
-  const auto verdict_of = [](std::vector<Difference> before, std::vector<Difference> after, const std::string& expected) {
+  const auto verdict_of = [](std::vector<Difference> before, std::vector<Difference> after,
+                             const std::string& expected) {
     const Comparison comparison = compare_runs({sample_run(std::move(before))}, {sample_run(std::move(after))});
     CHECK(told(comparison) == expected);
     return comparison.verdict();
@@ -72,12 +73,13 @@ TEST_CASE("each listed value is new, worse, better, changed, unchanged or fixed"
 
 TEST_CASE("nothing is claimed of values that capped lists do not tell", "[comparison]") {
   // The lists hold the smallest values: below the last of one, a value that is not listed did not differ.
-  const Comparison capped = compare_runs({sample_run({difference(value_a), difference(value_c)})},
-                                         {sample_run({difference(value_b)}, 1)});
+  const Comparison capped =
+      compare_runs({sample_run({difference(value_a), difference(value_c)})}, {sample_run({difference(value_b)}, 1)});
   CHECK(told(capped) == "01 fixed, 02 new");  // c may be the one beyond the list
   CHECK(capped.runs[0].before.untold == 1);
   CHECK(capped.runs[0].after.untold == 1);
-  CHECK_THAT(to_text(capped, 20), contains_text("1 values that differed before and 1 that differ now cannot be told apart"));
+  CHECK_THAT(to_text(capped, 20),
+             contains_text("1 values that differed before and 1 that differ now cannot be told apart"));
   CHECK_THAT(to_text(capped, 20), contains_text("list the smallest ones only (verify --limit)"));
 
   // Counts decide where lists cannot.
@@ -104,7 +106,10 @@ TEST_CASE("counts that rise are worse though the values differ in number no more
       {"word y: 0 before, 1 now", [](RunReport& run) { ++run.differing[1]; }},
       {"largest distance: 1 before, 2 now", [](RunReport& run) { run.max_ulp = 2; }},
       {"largest distance: 1 before, nan now", [](RunReport& run) { run.max_ulp = UINT64_MAX; }},
-      {"alone: 0 before, 1 now", [](RunReport& run) { run.isolation = {32, 1, parse_hex(value_a)}; }},
+      {"alone: 0 before, 1 now",
+       [](RunReport& run) {
+         run.isolation = {32, 1, parse_hex(value_a)};
+       }},
       {"without a result: 0 before, 1 now", [](RunReport& run) { --run.counts.agreed, ++run.counts.faulted; }},
       {"without a result: 0 before, 1 now", [](RunReport& run) { --run.counts.agreed, ++run.counts.unwritten; }},
       {"not run: 0 before, 9 now",
@@ -169,7 +174,8 @@ TEST_CASE("reports about other things are not comparable, with the reason", "[co
       {"other code of the routine", [&](Report& report) { run(report).routine_sha256 = std::string(64, '9'); }},
       {"another signature", [&](Report& report) { run(report).signature = "stdcall(in u8[6], out f32[4])"; }},
       {"at 0x103f1d0 in the old report, at 0x103f1d1", [&](Report& report) { run(report).address += 1; }},
-      {"another environment in the new report, fpcw 007f", [&](Report& report) { run(report).environment.fpcw = 0x7f; }},
+      {"another environment in the new report, fpcw 007f",
+       [&](Report& report) { run(report).environment.fpcw = 0x7f; }},
       {"witness host", [&](Report& report) { run(report).witness = "host"; }},
       {"values from other sources", [&](Report& report) { run(report).sources = {"special"}; }},
       {"another shard: whole in the old report, 1/4", [&](Report& report) { run(report).shard = "1/4"; }},
@@ -199,7 +205,8 @@ TEST_CASE("reports about other things are not comparable, with the reason", "[co
   run(interrupted).counts.agreed -= 1;
   run(interrupted).counts.run -= 1;
   run(interrupted).counts.not_run = 1;
-  CHECK_THAT(compare(interrupted, "a", before, "b").incomparable.at(0), contains_text("the old report was interrupted"));
+  CHECK_THAT(compare(interrupted, "a", before, "b").incomparable.at(0),
+             contains_text("the old report was interrupted"));
   // The tool, its libraries and the processor may be others: that is what one compares.
   Report newer = before;
   newer.tool_version = "0.2.0";
@@ -260,7 +267,8 @@ TEST_CASE("a Markdown comment stays within what a comment may hold, and lists ha
   std::vector<RunReport> after;
   for (int i = 0; i < 300; ++i) {
     std::vector<Difference> differences;
-    for (unsigned value = 0; value < 30; ++value) differences.push_back({{std::byte(value), {}, {}, {}, {}, {}}, reference_words, {0, 0, 0, 0}});
+    for (unsigned value = 0; value < 30; ++value)
+      differences.push_back({{std::byte(value), {}, {}, {}, {}, {}}, reference_words, {0, 0, 0, 0}});
     before.push_back(sample_run());
     after.push_back(sample_run(differences));
     before.back().routine = after.back().routine = "routine " + std::to_string(i);

@@ -1,5 +1,4 @@
 #include "tests/program.hpp"
-
 #include "tests/report_samples.hpp"
 
 #include <utility>
@@ -13,8 +12,9 @@ namespace {
 
 bool is_valid(const Folder& folder, const std::string& xml) {
   write(folder.path / "report.xml", xml);
-  const auto result = run_shell(folder, "xmllint --noout --nonet --schema " + quoted(BITWITNESS_TESTS_DIR "/junit.xsd") +
-                                              " " + quoted(folder.file("report.xml")));
+  const auto result =
+      run_shell(folder, "xmllint --noout --nonet --schema " + quoted(BITWITNESS_TESTS_DIR "/junit.xsd") + " " +
+                            quoted(folder.file("report.xml")));
   INFO(result.err);
   REQUIRE((result.status == 0 || result.status == 1 || result.status == 3));  // valid, not well-formed, not valid
   return result.status == 0;

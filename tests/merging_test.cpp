@@ -26,8 +26,8 @@ std::uint16_t number_of(std::span<const std::byte> value) {
   return number;
 }
 
-/// A witness made of plain code, on whose 65,536 values everything happens that a report may say, in every shard; what it
-/// gives for a value depends on how many of its batch came before, as with a routine that has memory of its own.
+/// A witness made of plain code, on whose 65,536 values everything happens that a report may say, in every shard; what
+/// it gives for a value depends on how many of its batch came before, as with a routine that has memory of its own.
 class BusyMachine final : public Machine {
  public:
   void run(Batch& out, std::span<const std::byte> packed, const Environment& environment) override {
@@ -59,7 +59,8 @@ class BusyMachine final : public Machine {
         out.incidents.push_back({i, OutcomeKind::faulted, 0x401000, "nop", "faults"});
       }
       // 24 facts: more than notes list.
-      if (!alone && number % 500 == 9) observe("writes 4 bytes at " + std::to_string(number / 500 % 24), packed.subspan(2 * i, 2));
+      if (!alone && number % 500 == 9)
+        observe("writes 4 bytes at " + std::to_string(number / 500 % 24), packed.subspan(2 * i, 2));
     }
   }
 
@@ -81,7 +82,9 @@ Subject identity() {
   subject.word_names = {"number"};
   subject.fields = {{"value", 0, 16}};
   subject.word_kind = WordKind::u32;
-  subject.decode = [](std::span<const std::byte> packed, std::span<std::uint32_t> words) { words[0] = number_of(packed); };
+  subject.decode = [](std::span<const std::byte> packed, std::span<std::uint32_t> words) {
+    words[0] = number_of(packed);
+  };
   return subject;
 }
 
@@ -94,7 +97,9 @@ VerifyOptions busy_options(std::size_t limit) {
   VerifyOptions options;
   options.jobs = 2;
   options.limit = limit;
-  options.make_machine = [](const Image&, const Routine&, const MachineOptions&) { return std::make_unique<BusyMachine>(); };
+  options.make_machine = [](const Image&, const Routine&, const MachineOptions&) {
+    return std::make_unique<BusyMachine>();
+  };
   return options;
 }
 
@@ -156,8 +161,11 @@ std::string recorded(Shard shard, VectorDetail detail, std::optional<std::string
   RunOptions options = busy_options(1000);
   options.sample = 0;  // a sample that gives other words stays what each shard says of it: another test
   record(header, image(), routine(), {}, values(shard), options)
-      .write([&out](std::span<const std::byte> bytes) { out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()); },
-             detail);
+      .write(
+          [&out](std::span<const std::byte> bytes) {
+            out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+          },
+          detail);
   return out;
 }
 
@@ -223,11 +231,21 @@ TEST_CASE("reports that do not make up one whole are refused by name", "[merging
       {"no files", [](auto& shards) { shards.clear(); }},
       {"1.json and 1 more: shard 2/3 is missing", [](auto& shards) { shards.erase(shards.begin() + 1); }},
       {"again.json: is shard 2/3 as 2.json is",
-       [](auto& shards) { shards.push_back({"again.json", shards[1].report}); }},
-      {"whole.json: is a whole, not a shard", [](auto& shards) { shards[2] = {"whole.json", busy_report({})}; }},
-      {"of another number", [](auto& shards) { shards[2] = {"other.json", busy_report({1, 2})}; }},
-      {"2.json: the image's SHA-256 is '999", [](auto& shards) { shards[1].report.image_sha256 = std::string(64, '9'); }},
-      {"2.json: the image is 'other.exe', in 1.json it is", [](auto& shards) { shards[1].report.image_name = "other.exe"; }},
+       [](auto& shards) {
+         shards.push_back({"again.json", shards[1].report});
+       }},
+      {"whole.json: is a whole, not a shard",
+       [](auto& shards) {
+         shards[2] = {"whole.json", busy_report({})};
+       }},
+      {"of another number",
+       [](auto& shards) {
+         shards[2] = {"other.json", busy_report({1, 2})};
+       }},
+      {"2.json: the image's SHA-256 is '999",
+       [](auto& shards) { shards[1].report.image_sha256 = std::string(64, '9'); }},
+      {"2.json: the image is 'other.exe', in 1.json it is",
+       [](auto& shards) { shards[1].report.image_name = "other.exe"; }},
       {"2.json: the image being a stand-in", [](auto& shards) { shards[1].report.stand_in = false; }},
       {"2.json: the image's format", [](auto& shards) { shards[1].report.image_format = ImageFormat::pe32_plus; }},
       {"2.json: the version of bitwitness", [](auto& shards) { shards[1].report.tool_version = "9"; }},
@@ -246,7 +264,8 @@ TEST_CASE("reports that do not make up one whole are refused by name", "[merging
       {"2.json: runs[1]: the routine's SHA-256", [&](auto& shards) { run(shards[1]).routine_sha256 = "9"; }},
       {"2.json: runs[1]: the decoder", [&](auto& shards) { run(shards[1]).decoder = "other"; }},
       {"2.json: runs[1]: the witness", [&](auto& shards) { run(shards[1]).witness = "host"; }},
-      {"2.json: runs[1]: the environment is 'fpcw 037f", [&](auto& shards) { run(shards[1]).environment.fpcw = 0x37f; }},
+      {"2.json: runs[1]: the environment is 'fpcw 037f",
+       [&](auto& shards) { run(shards[1]).environment.fpcw = 0x37f; }},
       {"2.json: runs[1]: the sources", [&](auto& shards) { run(shards[1]).sources = {"special"}; }},
       {"2.json: runs[1]: the words", [&](auto& shards) { run(shards[1]).word_names = {"other"}; }},
       {"2.json: runs[1]: the kind of the words", [&](auto& shards) { run(shards[1]).word_kind = WordKind::f32; }},
@@ -318,11 +337,18 @@ TEST_CASE("vector files that do not make up one whole are refused by name", "[me
   CHECK(error_of([&] { merged({three, one, two}); }) == "no error");
   CHECK_THAT(error_of([&] { merged({one, three}); }), contains_text("file0 and 1 more: shard 2/3 is missing"));
   CHECK_THAT(error_of([&] { merged({one, two, one}); }), contains_text("file2: is shard 1/3 as file0 is"));
-  CHECK_THAT(error_of([&] { merged({one, recorded({2, 2}, VectorDetail::words)}); }), contains_text("file1: is shard 2/2"));
+  CHECK_THAT(error_of([&] {
+               merged({one, recorded({2, 2}, VectorDetail::words)});
+             }),
+             contains_text("file1: is shard 2/2"));
   CHECK_THAT(error_of([&] { merged({recorded({}, VectorDetail::words)}); }), contains_text("file0: is a whole"));
-  CHECK_THAT(error_of([&] { merged({one, recorded({2, 3}, VectorDetail::digests), three}); }),
+  CHECK_THAT(error_of([&] {
+               merged({one, recorded({2, 3}, VectorDetail::digests), three});
+             }),
              contains_text("file1: the detail is 'digests'"));
-  CHECK_THAT(error_of([&] { merged({one, recorded({2, 3}, VectorDetail::words, "other"), three}); }),
+  CHECK_THAT(error_of([&] {
+               merged({one, recorded({2, 3}, VectorDetail::words, "other"), three});
+             }),
              contains_text("file1: the decoder is 'other', in file0 it is 'identity'"));
 }
 
@@ -330,15 +356,19 @@ TEST_CASE("notes of a recording's shards are added up where they can be", "[merg
   using merging_parts::ShardNotes;
   const std::vector<ShardNotes> shards = {
       {"1/4", true, {"from the target"}},
-      {"2/4", false,
+      {"2/4",
+       false,
        {"from the target", "on the first value (01) the routine reads the clock",
         "on 2 values the routine reads 4 bytes at 0x10 (first: 05)", "no result for 06: faulted: x"}},
-      {"3/4", false,
+      {"3/4",
+       false,
        {"from the target", "on the first value (11) the routine reads the clock",
         "on 1 value the routine reads 4 bytes at 0x10 (first: 14)", "on 1 value the routine hums (first: 14)",
         "no result for 16: faulted: y"}},
-      {"4/4", false,
-       {"from the target", "1 of 32 run again, each alone in a fresh image, gave other words than in the batch; first 21",
+      {"4/4",
+       false,
+       {"from the target",
+        "1 of 32 run again, each alone in a fresh image, gave other words than in the batch; first 21",
         "on 1 values the routine hums (first: 14)"}},
   };
   CHECK(merging_parts::merge_notes(shards) ==

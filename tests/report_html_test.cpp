@@ -86,8 +86,8 @@ TEST_CASE("A page has the report's counts") {
   CHECK(occurrences(page, "run 20000: agreed 19991, differed 9,") == 1);
   CHECK(occurrences(page, "run 20000: agreed 20000, differed 0,") == 1);
   CHECK(occurrences(page, report_parts::verdict_text(sample_report({differing_run(7), sample_run()}))) == 1);
-  CHECK(occurrences(page, "99.95 %, 9 differ") == 1);          // x: 2 listed, 7 more
-  CHECK(occurrences(page, "99.99 %, 1 differ") == 2);          // y and z
+  CHECK(occurrences(page, "99.95 %, 9 differ") == 1);           // x: 2 listed, 7 more
+  CHECK(occurrences(page, "99.99 %, 1 differ") == 2);           // y and z
   CHECK(occurrences(page, "100.00 %, none differs") == 1 + 4);  // w, and the other run's words
   CHECK(occurrences(page, "from 1: 1; from 512: 3;") == 1);
   CHECK(occurrences(page, "Distance over the code of a</title>") == 1);
@@ -99,8 +99,9 @@ TEST_CASE("A difference is shown bit by bit") {
   CHECK(occurrences(page, "<b>a</b> <code>111111111111111</code> = 32767") == 1);
   CHECK(occurrences(page, "<b>lane</b> <code>01</code> = 1") == 1);
   // 3f433af1 and 3f433af2: the two lowest bits.
-  CHECK(occurrences(page, "<span class=\"t3\">0</span> <span class=\"t2\">01111110</span> <span "
-                          "class=\"t0\">100001100111010111100<b class=\"d\">01</b></span>") == 1);
+  CHECK(occurrences(page,
+                    "<span class=\"t3\">0</span> <span class=\"t2\">01111110</span> <span "
+                    "class=\"t0\">100001100111010111100<b class=\"d\">01</b></span>") == 1);
   CHECK(occurrences(page, "100001100111010111100<b class=\"d\">10</b></span>") == 1);
   CHECK(occurrences(page, std::string(10 + 32, ' ') + "^^</span>") == 1);
   CHECK(occurrences(page, "<td>1 ulp</td>") == 1);

@@ -29,7 +29,8 @@ std::vector<std::string> verify_shards(const Folder& folder, int count, const Wo
   std::vector<std::string> files;
   for (int i = 1; i <= count; ++i) {
     const std::string text = std::to_string(i);
-    files.push_back(verify_to(folder, "shard-" + text + ".json", options + Words{"--shard", text + "/" + std::to_string(count)}, status));
+    files.push_back(verify_to(folder, "shard-" + text + ".json",
+                              options + Words{"--shard", text + "/" + std::to_string(count)}, status));
   }
   return files;
 }
@@ -55,7 +56,8 @@ TEST_CASE("merge makes the unsharded report, byte for byte, and has its exit sta
   const std::string whole = verify_to(folder, "whole.json", differing, 1);
   Words files = verify_shards(folder, 3, differing, 1);
   std::swap(files[0], files[2]);
-  const Result result = run(folder, Words{"merge", "--out", folder.file("merged.json"), "--junit", folder.file("merged.xml")} + files);
+  const Result result =
+      run(folder, Words{"merge", "--out", folder.file("merged.json"), "--junit", folder.file("merged.xml")} + files);
   CHECK(result.err == "");
   CHECK(result.status == 1);
   CHECK_THAT(last_line(result.out), contains_text("differ: "));
@@ -67,7 +69,8 @@ TEST_CASE("merge makes the unsharded report, byte for byte, and has its exit sta
 
   const Folder other;
   const std::string agree = verify_to(other, "whole.json", agreeing, 0);
-  CHECK(run(other, Words{"merge", "--out", other.file("merged.json")} + verify_shards(other, 2, agreeing, 0)).status == 0);
+  CHECK(run(other, Words{"merge", "--out", other.file("merged.json")} + verify_shards(other, 2, agreeing, 0)).status ==
+        0);
   check_same_files(agree, other.file("merged.json"));
 }
 
@@ -140,7 +143,8 @@ TEST_CASE("compare says what is new, worse and fixed, and exits 1 when something
   const Result same = run(folder, {"compare", good, good});
   CHECK(same.status == 0);
   CHECK(last_line(same.out) == "same: 0 values differed before, 0 differ now");
-  const Result worse = run(folder, {"compare", good, bad, "--json", folder.file("c.json"), "--markdown", folder.file("c.md")});
+  const Result worse =
+      run(folder, {"compare", good, bad, "--json", folder.file("c.json"), "--markdown", folder.file("c.md")});
   CHECK(worse.status == 1);
   CHECK(worse.err == "");
   CHECK_THAT(worse.out, contains_text("  new      34 12 78 56 45 23  before: agrees; now: x 1\n"));
@@ -155,7 +159,8 @@ TEST_CASE("compare says what is new, worse and fixed, and exits 1 when something
   CHECK_THAT(shown.out, contains_text("### bitwitness: better"));
 
   // The comment says why, too, and the line is there.
-  const std::string other = verify_to(folder, "other.json", {"--image", x87, "--values", "special", "--routine", "packed_quat48"}, 0);
+  const std::string other =
+      verify_to(folder, "other.json", {"--image", x87, "--values", "special", "--routine", "packed_quat48"}, 0);
   const Result refused = run(folder, {"compare", good, other, "--markdown", folder.file("n.md")});
   check_refused(refused, "values from other sources");
   CHECK_THAT(contents(folder.path / "n.md"), contains_text("- not comparable: `packed_quat48 against"));
@@ -192,9 +197,9 @@ TEST_CASE("a Slurm job array runs the shards and their merged report is that of 
   const Folder folder;
   if (!has_programs(folder, {"munged", "slurmctld", "slurmd", "sbatch", "scontrol"})) return;
   const std::string whole = verify_to(folder, "whole.json", differing, 1);
-  std::string line = "BITWITNESS=" + quoted(BITWITNESS_PROGRAM) + " bash " + quoted(BITWITNESS_TESTS_DIR "/slurm_once.sh") +
-                     " " + quoted(folder.file("slurm")) + " --array=1-3 " + quoted(examples + "verify_array.slurm") + " " +
-                     quoted(folder.file("shards"));
+  std::string line = "BITWITNESS=" + quoted(BITWITNESS_PROGRAM) + " bash " +
+                     quoted(BITWITNESS_TESTS_DIR "/slurm_once.sh") + " " + quoted(folder.file("slurm")) +
+                     " --array=1-3 " + quoted(examples + "verify_array.slurm") + " " + quoted(folder.file("shards"));
   for (const std::string& option : differing) line += " " + quoted(option);
   const Result result = run_shell(folder, line);
   INFO(result.out << result.err);
@@ -203,7 +208,8 @@ TEST_CASE("a Slurm job array runs the shards and their merged report is that of 
     return;
   }
   REQUIRE(result.status == 0);
-  const Words shards = {folder.file("shards/shard-1.json"), folder.file("shards/shard-2.json"), folder.file("shards/shard-3.json")};
+  const Words shards = {folder.file("shards/shard-1.json"), folder.file("shards/shard-2.json"),
+                        folder.file("shards/shard-3.json")};
   CHECK(run(folder, Words{"merge", "--out", folder.file("merged.json")} + shards).status == 1);
   check_same_files(whole, folder.file("merged.json"));
 }

@@ -44,8 +44,8 @@ int run(const Arguments& arguments) {
   if (arguments.markdown) outputs.push_back({"--markdown", *arguments.markdown});
   check_outputs(outputs, {arguments.before, arguments.after});
 
-  Comparison comparison = compare(read_report(arguments.before), arguments.before, read_report(arguments.after),
-                                  arguments.after);
+  Comparison comparison =
+      compare(read_report(arguments.before), arguments.before, read_report(arguments.after), arguments.after);
   comparison.tool_version = BITWITNESS_VERSION;
   const bool is_comparable = comparison.incomparable.empty();
   bool to_standard_output = false;
@@ -66,13 +66,16 @@ int run(const Arguments& arguments) {
 
 Command add_compare_command(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* parser = program.add_subcommand("compare", "Say what a new report has that an old one has not: new, worse, fixed, gone");
+  CLI::App* parser =
+      program.add_subcommand("compare", "Say what a new report has that an old one has not: new, worse, fixed, gone");
   parser->add_option("before", arguments->before, "the old report (verify --json)")->type_name("A")->required();
   parser->add_option("after", arguments->after, "the new report")->type_name("B")->required();
-  parser->add_option("--json", arguments->json, "write the comparison as JSON; - is standard output")->type_name("FILE");
+  parser->add_option("--json", arguments->json, "write the comparison as JSON; - is standard output")
+      ->type_name("FILE");
   parser->add_option("--markdown", arguments->markdown, "write it for a pull request's comment; - is standard output")
       ->type_name("FILE");
-  parser->add_option("--limit", arguments->limit, "values to show of each run (default: 20); JSON has all")->type_name("N");
+  parser->add_option("--limit", arguments->limit, "values to show of each run (default: 20); JSON has all")
+      ->type_name("N");
   parser->footer("Exit status: 0 the same or better; 1 worse; 2 not comparable, with the reason.");
   return {parser, [arguments] { return run(*arguments); }};
 }

@@ -65,7 +65,8 @@ int run(const Arguments& arguments) {
   if (arguments.junit) outputs.push_back({"--junit", *arguments.junit});
   check_outputs(outputs, arguments.files);
   const bool reports = is_report(arguments.files.front());
-  const auto other = std::ranges::find_if(arguments.files, [&](const std::string& file) { return is_report(file) != reports; });
+  const auto other =
+      std::ranges::find_if(arguments.files, [&](const std::string& file) { return is_report(file) != reports; });
   if (other != arguments.files.end()) {
     throw Error(fmt::format("{}: is {}, {} is {}", *other, reports ? "no report" : "a report", arguments.files.front(),
                             reports ? "one" : "none"));
@@ -77,7 +78,8 @@ int run(const Arguments& arguments) {
 
 Command add_merge_command(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* parser = program.add_subcommand("merge", "Make the whole from the reports or vector files of all shards (--shard I/N)");
+  CLI::App* parser =
+      program.add_subcommand("merge", "Make the whole from the reports or vector files of all shards (--shard I/N)");
   parser->add_option("files", arguments->files, "one file per shard, in any order: reports (JSON) or vector files")
       ->type_name("FILE")
       ->required();

@@ -22,7 +22,7 @@ constexpr std::size_t bases_flipped = 8;
 constexpr std::size_t bases_flipped_of_few = 40;
 constexpr std::size_t few_bytes = 16;
 constexpr std::uint64_t instructions_of_flips = 20'000'000;
-constexpr std::size_t most_failures_of_flips = 256;
+constexpr std::size_t most_failures_of_flips = 64;
 constexpr std::size_t values_per_batch = 32;
 /// Values that do not return take long; after so many of them the rest is not worth it.
 constexpr std::size_t most_failures = 8;
