@@ -24,7 +24,6 @@
 // BITWITNESS_TESTS_DIR (scripts) come from CMake.
 
 namespace bitwitness::tests {
-
 inline const std::string good_library = BITWITNESS_PLUGINS_DIR "/decoder.so";
 inline const std::string bad_library = BITWITNESS_PLUGINS_DIR "/misbehaving.so";
 inline const std::string load_library = BITWITNESS_PLUGINS_DIR "/misbehaving_load.so";
@@ -106,7 +105,7 @@ struct Case {
 
 /// Runs some of them side by side, as those that hang take their time.
 inline void check(const std::vector<Case>& cases) {
-  constexpr unsigned at_once = 6;
+  constexpr unsigned at_once = 10;
   std::vector<std::string> outcomes(cases.size());
   std::atomic<std::size_t> next = 0;
   {

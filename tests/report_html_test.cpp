@@ -104,6 +104,8 @@ TEST_CASE("A difference is shown bit by bit") {
                     "class=\"t0\">100001100111010111100<b class=\"d\">01</b></span>") == 1);
   CHECK(occurrences(page, "100001100111010111100<b class=\"d\">10</b></span>") == 1);
   CHECK(occurrences(page, std::string(10 + 32, ' ') + "^^</span>") == 1);
+  // 3f433af1 and 3f433ed9: bits 10, 5 and 3.
+  CHECK(occurrences(page, R"(100001100111<b class="d">0</b>1011<b class="d">1</b>1<b class="d">0</b>001)") == 1);
   CHECK(occurrences(page, "<td>1 ulp</td>") == 1);
   CHECK(occurrences(page, "--values hex:010000000000</code>") == 1);
 }
@@ -137,12 +139,18 @@ TEST_CASE("Equal reports give equal pages, and a page is bounded") {
 TEST_CASE("Values without fields, of any size, and digests without words have a page") {
   RunReport wide = sample_run({difference("010000000000")});
   wide.differences[0].value.assign(100'000, std::byte{0x5a});
-  wide.fields = {{"beyond", 900'000, 4'000'000'000}, {"high", 4'294'967'290, 8}, {"empty", 3, 0}, {"low", 0, 64}};
+  wide.fields = {{"beyond", 900'000, 4'000'000'000},
+                 {"high", 4'294'967'290, 8},
+                 {"empty", 3, 0},
+                 {"across", 799'998, 8},
+                 {"low", 0, 64}};
   RunReport digests = sample_run();
   digests.counts.differed = 5;
   digests.counts.agreed -= 5;
   const std::string page = to_html(sample_report({wide, digests}));
   check_well_formed(page);
   CHECK(page.size() < 100'000);
+  CHECK(occurrences(page, "<b>low</b>") == 1);
+  CHECK(occurrences(page, "<b>across</b>") == 0);
   CHECK(occurrences(page, "it is not known which words differ") == 1);
 }

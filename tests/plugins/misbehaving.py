@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Decoders that do what no decoder should, for plugin_test: misbehaving.py HOW. Most go wrong on 03 00 00 00 00 00."""
+"""Decoders that do what no decoder should, for plugin_test: misbehaving.py HOW [SECONDS]. Most go wrong on 03 00 00 00 00 00."""
 import os
 import signal
 import struct
@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 import decoder  # noqa: E402
 
 HOW = sys.argv[1]
+SECONDS = sys.argv[2] if len(sys.argv) > 2 else "98765"
 BAD = bytes([3, 0, 0, 0, 0, 0])
 source, sink = sys.stdin.buffer, sys.stdout.buffer
 
@@ -60,9 +61,9 @@ if HOW == "deaf_and_gone":
     os.close(0)
     sys.exit(4)
 if HOW == "grandchild":
-    subprocess.Popen(["sleep", "98765"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.Popen(["sleep", SECONDS], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 if HOW == "grandchild_with_output":
-    subprocess.Popen(["sleep", "98765"], stdin=subprocess.DEVNULL)
+    subprocess.Popen(["sleep", SECONDS], stdin=subprocess.DEVNULL)
 while head := source.read(4):
     (count,) = struct.unpack("<I", head)
     packed = source.read(6 * count)
