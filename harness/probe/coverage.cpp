@@ -45,7 +45,8 @@ std::optional<std::int64_t> number_in(std::string_view text) {
   return is_negative ? -number : number;
 }
 
-/// Tells whether the memory operand of an instruction lies in the routine's own frame or is a load from a fixed address.
+/// Tells whether the memory operand of an instruction lies in the routine's own frame or is a load from a fixed
+/// address.
 bool touches_own_memory(const Instruction& instruction, const Point& point) {
   const std::string_view text = instruction.text;
   const std::size_t open = text.find('[');
@@ -70,8 +71,8 @@ bool keeps_addresses(const Instruction& instruction, const RegisterEffect& effec
   if (text.find(' ') == std::string_view::npos && !text.starts_with('f') && text != "leave" && text != "nop") {
     return text == "wait";
   }
-  if (starts_with_any(text, {"fnstsw ax", "fstsw ax", "nop", "add esp", "sub esp", "add rsp", "sub rsp", "lea esp, [esp",
-                             "lea esi, [esi]", "pop ", "leave"})) {
+  if (starts_with_any(text, {"fnstsw ax", "fstsw ax", "nop", "add esp", "sub esp", "add rsp", "sub rsp",
+                             "lea esp, [esp", "lea esi, [esi]", "pop ", "leave"})) {
     return true;
   }
   return (effect.writes.general & ~stack_pointer_bit) == 0;

@@ -89,7 +89,7 @@ void Drafter::check_stack() {
   if (usage_.returned < usage_.calls) {
     doubt(2 * usage_.returned < usage_.calls ? Confidence::possible : Confidence::likely,
           fmt::format("{} of {} calls did not return: it {}", usage_.calls - usage_.returned, usage_.calls,
-                                   usage_.troubles.empty() ? "was stopped" : usage_.troubles.front()));
+                      usage_.troubles.empty() ? "was stopped" : usage_.troubles.front()));
   }
   if (usage_.loads_80_bits) {
     doubt(Confidence::likely, "loads 80-bit numbers from its stack arguments, for which the language has no type");
@@ -101,8 +101,8 @@ void Drafter::check_registers() {
   for (std::size_t place = explored_stack_words; place < places_.size(); ++place) {
     const bool is_used = (usage_.used_registers.general >> places_[place].index & 1) != 0;
     if (!is_used || uses(place)) continue;
-    doubt(Confidence::likely, 
-        fmt::format("{} is read before it is written, and no influence of it was seen", name_of(place)));
+    doubt(Confidence::likely,
+          fmt::format("{} is read before it is written, and no influence of it was seen", name_of(place)));
   }
   for (unsigned reg = 0; reg < 16; ++reg) {
     const bool is_used = (usage_.used_registers.xmm >> reg & 1) != 0;
@@ -122,17 +122,18 @@ void Drafter::check_coverage() {
   }
   if (usage_.one_way_jumps != 0) {
     const bool is_one = usage_.one_way_jumps == 1;
-    support_.push_back(fmt::format("{} went one way in all calls; the other {} the program or change{} nothing but floats",
-                                   plural(static_cast<std::int64_t>(usage_.one_way_jumps), "jump"),
-                                   is_one ? "ends" : "ones end", is_one ? "s" : ""));
+    support_.push_back(
+        fmt::format("{} went one way in all calls; the other {} the program or change{} nothing but floats",
+                    plural(static_cast<std::int64_t>(usage_.one_way_jumps), "jump"), is_one ? "ends" : "ones end",
+                    is_one ? "s" : ""));
   }
   for (const TableJump& jump : usage_.table_jumps) {
     support_.push_back(fmt::format("the jump at {:#x}, whose targets its code does not name, went to {}", jump.address,
                                    plural(static_cast<std::int64_t>(jump.targets), "place")));
   }
   if (usage_.state) {
-    doubt(Confidence::likely, fmt::format("reads and writes the image at {:#x}: a call may depend on those before it",
-                                          *usage_.state));
+    doubt(Confidence::likely,
+          fmt::format("reads and writes the image at {:#x}: a call may depend on those before it", *usage_.state));
   }
   if (usage_.has_hidden_influence) {
     doubt(Confidence::likely, "something that the signature leaves out had influence");

@@ -36,12 +36,14 @@ Argument Drafter::pointer_argument(const PointerUse& pointer) {
     support_.push_back(fmt::format("reads {} at [{} {}] before anything is written there", plural(used.size(), "byte"),
                                    name, range_text(used)));
     if (read.first < used.first) {
-      doubt(Confidence::likely, fmt::format("the {} read in front of them have no influence", plural(used.first - read.first, "byte")));
+      doubt(Confidence::likely,
+            fmt::format("the {} read in front of them have no influence", plural(used.first - read.first, "byte")));
     }
   }
   if (read.end > used.end && written.empty()) {
-    std::string text = fmt::format("reads [{} {}], whose last {} no influence", name, range_text(read),
-                                   read.end - used.end == 1 ? "byte has" : plural(read.end - used.end, "byte") + " have");
+    std::string text =
+        fmt::format("reads [{} {}], whose last {} no influence", name, range_text(read),
+                    read.end - used.end == 1 ? "byte has" : plural(read.end - used.end, "byte") + " have");
     if (is_part_of_used_loads(pointer, used.end)) {
       support_.push_back(std::move(text));
     } else {
@@ -56,7 +58,8 @@ Argument Drafter::pointer_argument(const PointerUse& pointer) {
   }
   argument.role = used.empty() ? Role::out : Role::inout;
   argument.type = stored_type(pointer);
-  support_.push_back(fmt::format("stores {} at [{} {}] as {}", plural(static_cast<std::int64_t>(argument.type.size()), "byte"), name,
+  support_.push_back(fmt::format("stores {} at [{} {}] as {}",
+                                 plural(static_cast<std::int64_t>(argument.type.size()), "byte"), name,
                                  range_text(written), to_string(argument.type)));
   if (std::ranges::any_of(pointer.bytes, [](const ByteUse& byte) { return byte.written && !byte.always_written; })) {
     doubt(Confidence::likely, fmt::format("does not store all of them on every call"));
@@ -73,7 +76,11 @@ Type Drafter::type_of(const WordUse& word, bool may_be_array) const {
   }
   if (word.bits == 0 && !word.is_float) {
     const bool is_wide = is_64_bit_ && (word.width == 0 || word.width == 8);
-    return {word.width == 1 ? Scalar::u8 : word.width == 2 ? Scalar::u16 : is_wide ? Scalar::u64 : Scalar::u32, 1, false};
+    return {word.width == 1   ? Scalar::u8
+            : word.width == 2 ? Scalar::u16
+            : is_wide         ? Scalar::u64
+                              : Scalar::u32,
+            1, false};
   }
   return value_type(word.bits, word.is_float, may_be_array);
 }

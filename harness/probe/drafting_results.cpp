@@ -105,8 +105,9 @@ void Drafter::add_results(const Candidate& candidate) {
     push(candidate, Result{Scalar::u32, std::nullopt}, Confidence::possible,
          fmt::format("leaves a result in the low {} of eax", plural(eax->width, "byte")));
   } else if (has_eax && eax->narrowest < 4) {
-    push(candidate, Result{Scalar::u32, std::nullopt}, Confidence::likely,
-         fmt::format("leaves a result in eax, of which some calls set only the low {}", plural(eax->narrowest, "byte")));
+    push(
+        candidate, Result{Scalar::u32, std::nullopt}, Confidence::likely,
+        fmt::format("leaves a result in eax, of which some calls set only the low {}", plural(eax->narrowest, "byte")));
   } else if (has_eax && high != nullptr && high->is_left && high->depends && is_eax_left) {
     push(candidate, Result{Scalar::u64, std::nullopt}, confidence,
          "leaves numbers in eax and edx that depend on its input and that nothing reads");
@@ -116,8 +117,8 @@ void Drafter::add_results(const Candidate& candidate) {
     std::string text = "leaves a number in eax that depends on its input";
     if (is_eax_left) text += " and that nothing reads";
     if (may_be_wide) text += "; edx is written as well, which nothing reads and which was the same in every call";
-    push(candidate, Result{result_scalar(*eax), std::nullopt}, is_eax_left && !may_be_wide ? confidence : Confidence::likely,
-         std::move(text));
+    push(candidate, Result{result_scalar(*eax), std::nullopt},
+         is_eax_left && !may_be_wide ? confidence : Confidence::likely, std::move(text));
     if (may_be_wide) {
       push(candidate, Result{Scalar::u64, std::nullopt}, Confidence::likely,
            "writes edx as well, which nothing reads and which was the same in every call");

@@ -149,7 +149,8 @@ struct Exploration::Bench final : EmulatorEvents, Watched {
                           text.starts_with("xor") || text.starts_with("test") || text.starts_with("lea");
     if (!compares || numbers.size() >= max_numbers) return;
     for (const std::uint64_t number : instruction.immediates) {
-      if (image.find(number) == nullptr && std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
+      if (image.find(number) == nullptr && std::ranges::find(numbers, number) == numbers.end())
+        numbers.push_back(number);
     }
   }
 
@@ -388,7 +389,8 @@ std::vector<HalfSeenJump> Exploration::half_seen() const {
   };
   for (const auto& [address, facts] : bench_->code) {
     if (!facts.is_conditional || facts.has_gone_on == facts.has_jumped) continue;
-    jumps.push_back({address, facts.has_gone_on ? facts.target : facts.next, on_stack(facts.stack), on_stack(facts.frame)});
+    jumps.push_back(
+        {address, facts.has_gone_on ? facts.target : facts.next, on_stack(facts.stack), on_stack(facts.frame)});
   }
   std::ranges::sort(jumps, {}, &HalfSeenJump::address);
   return jumps;

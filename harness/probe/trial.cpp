@@ -28,10 +28,26 @@ constexpr std::size_t values_per_batch = 32;
 constexpr std::size_t most_failures = 8;
 
 /// Ends and middles of integers and floats of every width, to be cut to the width of a part.
-constexpr std::array<std::uint64_t, 20> special_numbers = {
-    0,          ~std::uint64_t{0}, 1,          0x80,       0x7f,       0x8000,     0x7fff,     0x80000000, 0x7fffffff,
-    0x7c00,     0xfc00,            0x7f800000, 0xff800000, 0x7fc00000, 0x8000'0000'0000'0000, 0x7fff'ffff'ffff'ffff,
-    0x7ff0'0000'0000'0000, 0xfff0'0000'0000'0000, 0x0010'0000'0000'0000, 0x00800000};
+constexpr std::array<std::uint64_t, 20> special_numbers = {0,
+                                                           ~std::uint64_t{0},
+                                                           1,
+                                                           0x80,
+                                                           0x7f,
+                                                           0x8000,
+                                                           0x7fff,
+                                                           0x80000000,
+                                                           0x7fffffff,
+                                                           0x7c00,
+                                                           0xfc00,
+                                                           0x7f800000,
+                                                           0xff800000,
+                                                           0x7fc00000,
+                                                           0x8000'0000'0000'0000,
+                                                           0x7fff'ffff'ffff'ffff,
+                                                           0x7ff0'0000'0000'0000,
+                                                           0xfff0'0000'0000'0000,
+                                                           0x0010'0000'0000'0000,
+                                                           0x00800000};
 
 /// Fills the parts of `width` bytes of a value, all of them or one, with a number.
 void set_parts(std::span<std::byte> value, std::size_t width, std::optional<std::size_t> part, std::uint64_t number) {

@@ -84,11 +84,30 @@ std::uint64_t Study::number() {
 
 /// Ends and middles of integers and floats of every width.
 std::uint64_t Study::special() {
-  static constexpr std::array<std::uint64_t, 24> numbers = {
-      0,      1,      0x7f,   0x80,       0xff,       0x7fff,     0x8000,     0xffff,
-      0x3c00, 0x7c00, 0xfc00, 0x7e00,     0x3ff,      0x400,      0x7fffffff, 0x80000000,
-      0x7f800000, 0xff800000, 0x7fc00000, 0x807fffff, 0x7fff'ffff'ffff'ffff, 0x8000'0000'0000'0000,
-      0x7ff0'0000'0000'0000, ~std::uint64_t{0}};
+  static constexpr std::array<std::uint64_t, 24> numbers = {0,
+                                                            1,
+                                                            0x7f,
+                                                            0x80,
+                                                            0xff,
+                                                            0x7fff,
+                                                            0x8000,
+                                                            0xffff,
+                                                            0x3c00,
+                                                            0x7c00,
+                                                            0xfc00,
+                                                            0x7e00,
+                                                            0x3ff,
+                                                            0x400,
+                                                            0x7fffffff,
+                                                            0x80000000,
+                                                            0x7f800000,
+                                                            0xff800000,
+                                                            0x7fc00000,
+                                                            0x807fffff,
+                                                            0x7fff'ffff'ffff'ffff,
+                                                            0x8000'0000'0000'0000,
+                                                            0x7ff0'0000'0000'0000,
+                                                            ~std::uint64_t{0}};
   return numbers[next() % numbers.size()];
 }
 

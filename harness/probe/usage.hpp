@@ -68,11 +68,11 @@ struct WordUse {
 struct RegisterResult {
   bool is_xmm = false;
   unsigned number = 0;
-  unsigned width = 0;      ///< bytes
-  bool depends = false;    ///< differed between calls with other input
-  bool is_left = false;    ///< nothing read it after it was computed
-  unsigned narrowest = 8;  ///< general: bytes of the narrowest last write of a call
-  bool high_half = false;  ///< general, 64-bit code: bits above 32 were set at times
+  unsigned width = 0;         ///< bytes
+  bool depends = false;       ///< differed between calls with other input
+  bool is_left = false;       ///< nothing read it after it was computed
+  unsigned narrowest = 8;     ///< general: bytes of the narrowest last write of a call
+  bool high_half = false;     ///< general, 64-bit code: bits above 32 were set at times
   bool fills_vector = false;  ///< XMM: all 16 bytes were made anew, and the upper 8 differed between calls
 };
 
@@ -97,13 +97,13 @@ struct Usage {
   bool loads_80_bits = false;                           ///< from the stack words
   bool reads_above = false;                             ///< stack words above those that are explored
   bool writes_image = false;
-  std::optional<std::uint64_t> state;      ///< memory of the image that calls read and then write
-  RegisterSet used_registers;              ///< something was done with what they held at entry
-  std::vector<UnreachedCode> unreached;    ///< by address of the jump
+  std::optional<std::uint64_t> state;    ///< memory of the image that calls read and then write
+  RegisterSet used_registers;            ///< something was done with what they held at entry
+  std::vector<UnreachedCode> unreached;  ///< by address of the jump
   std::vector<TableJump> table_jumps;
-  bool has_hidden_influence = false;       ///< what no pointer and no word covers changed an outcome
-  bool is_cut_short = false;               ///< the budget ran out before everything was tried
-  std::size_t one_way_jumps = 0;           ///< beside these: what they leave out ends the program or changes floats alone
+  bool has_hidden_influence = false;  ///< what no pointer and no word covers changed an outcome
+  bool is_cut_short = false;          ///< the budget ran out before everything was tried
+  std::size_t one_way_jumps = 0;      ///< beside these: what they leave out ends the program or changes floats alone
   std::size_t calls = 0;              ///< of the last survey
   std::size_t returned = 0;           ///< of them
   std::vector<std::string> troubles;  ///< why calls did not return, each reason once

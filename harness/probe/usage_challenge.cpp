@@ -23,11 +23,11 @@ std::uint64_t low_bits(unsigned count) {
 /// Something that a call is given and that no pointer and no word accounts for.
 struct Study::Element {
   enum class Kind : std::uint8_t { word, upper_bits, byte } kind = Kind::word;
-  WordUse word;              ///< the word, or the one whose upper bits are left out
-  unsigned kept = 0;         ///< upper bits: how many below them are left alone
-  std::size_t pointer = 0;   ///< byte: index into the pointers
-  std::size_t at = 0;        ///< and into the window
-  std::uint64_t value = 0;   ///< what it is given
+  WordUse word;             ///< the word, or the one whose upper bits are left out
+  unsigned kept = 0;        ///< upper bits: how many below them are left alone
+  std::size_t pointer = 0;  ///< byte: index into the pointers
+  std::size_t at = 0;       ///< and into the window
+  std::uint64_t value = 0;  ///< what it is given
 };
 
 std::vector<Study::Element> Study::outside() const {

@@ -138,8 +138,8 @@ bool Study::is_only_left(const WordUse& word) const {
     return result.is_xmm == word.xmm.has_value() && result.number == number;
   });
   constexpr unsigned home_words = 4;
-  const bool may_be_passed = word.xmm ? is_64_bit_ && number < home_words
-                                      : number == 1 || number == 2 || number == 8 || number == 9;
+  const bool may_be_passed =
+      word.xmm ? is_64_bit_ && number < home_words : number == 1 || number == 2 || number == 8 || number == 9;
   return is_result && !may_be_passed;
 }
 
