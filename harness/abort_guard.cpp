@@ -42,15 +42,22 @@ class Catching {
 }  // namespace
 
 bool survives_abort(const std::function<void()>& work) {
+  /// Gives the way out before back, also when the work throws.
+  class WayOut {
+   public:
+    explicit WayOut(sigjmp_buf* now) : before_(way_out) { way_out = now; }
+    WayOut(const WayOut&) = delete;
+    WayOut& operator=(const WayOut&) = delete;
+    ~WayOut() { way_out = before_; }
+
+   private:
+    sigjmp_buf* before_;
+  };
   const Catching catching;
   sigjmp_buf out;
-  if (sigsetjmp(out, 0) != 0) {
-    way_out = nullptr;
-    return false;
-  }
-  way_out = &out;
+  const WayOut way(&out);
+  if (sigsetjmp(out, 0) != 0) return false;
   work();
-  way_out = nullptr;
   return true;
 }
 

@@ -58,7 +58,8 @@ class Listed {
   explicit Listed(const RunReport& run) {
     for (const Difference& difference : run.differences) by_value_.emplace(difference.value, &difference);
     is_complete_ = run.differences.size() == run.counts.differed;
-    ran_all_ = run.counts.not_run == 0;
+    // Values that are declared to differ are in no list.
+    ran_all_ = run.counts.not_run == 0 && run.counts.known == 0;
   }
 
   [[nodiscard]] const Difference* find(const Bytes& value) const {
@@ -168,6 +169,9 @@ void judge(RunComparison& out) {
           rise("values that differ in word " + out.word_names[i], before.differing[i], after.differing[i]));
     }
   }
+  if (after.counts.known > before.counts.known) {
+    out.worse.push_back(rise("values declared to differ", before.counts.known, after.counts.known));
+  }
   if (after.max_ulp > before.max_ulp) out.worse.push_back(rise("largest distance", before.max_ulp, after.max_ulp));
   if (after.unstable > before.unstable) {
     out.worse.push_back(rise("values that give other words alone", before.unstable, after.unstable));
@@ -233,6 +237,9 @@ std::string incomparable(const Report& before_report, const RunReport& before, c
     if (known != nullptr && known->reference != difference.reference) {
       return fmt::format("{}: the witness gave other words for {}", name_of(before), to_hex(difference.value));
     }
+  }
+  if (before.digest.empty() && after.digest.empty() && before.counts.not_run == 0 && after.counts.not_run == 0) {
+    return fmt::format("{}: both checked only some of a file's values, and not which is in the reports", name_of(before));
   }
   if (after.counts.not_run == 0 && before.digest != after.digest) {
     return fmt::format("{}: other values, or other words of the witness: the digests are not the same",

@@ -71,7 +71,12 @@ std::vector<std::size_t> KnownDifferences::concerning(std::string_view decoder, 
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const KnownDifference& known = all_[i];
     const bool fits = known.decoder == decoder && known.value.size() == packed_size;
-    if (fits && (known.file.empty() || known.file == file)) indices.push_back(i);
+    if (!fits || !(known.file.empty() || known.file == file)) continue;
+    const auto same = [&](std::size_t other) { return all_[other].value == known.value; };
+    if (const auto before = std::ranges::find_if(indices, same); before != indices.end()) {
+      throw Error(fmt::format("{}: {} is stated twice for {}", known.place, said(all_[*before]), file));
+    }
+    indices.push_back(i);
   }
   return indices;
 }

@@ -17,6 +17,10 @@ struct MappedMemory {
 /// Mappings that a second engine can be given again.
 class MappedMemories {
  public:
+  MappedMemories() = default;
+  MappedMemories(const MappedMemories&) = delete;  // mappings point into pages
+  MappedMemories& operator=(const MappedMemories&) = delete;
+
   void add(const MappedMemory& mapping) { mappings_.push_back(mapping); }
   [[nodiscard]] std::span<const MappedMemory> all() const { return mappings_; }
 

@@ -49,6 +49,7 @@ void require_same_source(const ShardFile& first_file, const VectorFile& first, c
   require_same(first_file, file, "the sources", a.sources, b.sources);
   require_same(first_file, file, "the words", a.word_names, b.word_names);
   require_same(first_file, file, "the fields", fields_text(a.fields), fields_text(b.fields));
+  same("the kind of words", std::to_string(static_cast<int>(a.word_kind)), std::to_string(static_cast<int>(b.word_kind)));
   same("the packed size", std::to_string(a.packed_size), std::to_string(b.packed_size));
   same("the number of words", std::to_string(a.word_count), std::to_string(b.word_count));
   same("the detail", to_string(first.detail()), to_string(other.detail()));

@@ -108,6 +108,7 @@ class Replaying {
       const std::size_t size = run_.header_.packed_size;
       if (!decode_block()) return false;
       tally_.add_outcomes({block_.first, block_.packed, block_.outcomes, {}}, {});
+      const std::uint64_t differed_before = tally_.counts.differed;
       for (std::size_t first = 0; first < count; first += vector_group_values) {
         const std::size_t values = std::min(vector_group_values, count - first);
         const auto packed = std::span<const std::byte>(block_.packed).subspan(first * size, values * size);
@@ -125,6 +126,11 @@ class Replaying {
         const auto high = packed.last(size);
         groups_.listed.add(block_.first + first, {values, {low.begin(), low.end()}, {high.begin(), high.end()}});
       }
+      // Values and groups could have been written anew under the digest of other ones.
+      if (tally_.counts.differed == differed_before &&
+          vector_digest(block_.packed, block_.outcomes, words_) != block_.digest) {
+        run_.fail(fmt::format("the values from the {}th on are not those that were recorded", block_.first + 1));
+      }
       return true;
     }
 
@@ -133,13 +139,19 @@ class Replaying {
       const std::size_t size = run_.header_.packed_size;
       words_.resize(block_.outcomes.size() * word_count());
       if (run_.subject_.decode_batch) {
-        if (!run_.subject_.decode_batch(block_.packed, words_, run_.options_.stop)) return false;
+        const ReferenceChunk chunk{block_.first, block_.packed, block_.outcomes, {}};
+        const auto returned = tally_.returned_values(chunk, size);
+        decoded_.resize(returned.size() / size * word_count());
+        if (!run_.subject_.decode_batch(returned, decoded_, run_.options_.stop)) return false;
       }
+      std::size_t next = 0;
       for (std::size_t i = 0; i < block_.outcomes.size(); ++i) {
         const auto words = std::span(words_).subspan(i * word_count(), word_count());
         if (block_.outcomes[i] != OutcomeKind::returned) {
           std::ranges::fill(words, 0);
-        } else if (!run_.subject_.decode_batch) {
+        } else if (run_.subject_.decode_batch) {
+          std::ranges::copy(std::span(decoded_).subspan(next++ * word_count(), word_count()), words.begin());
+        } else {
           run_.subject_.decode(std::span<const std::byte>(block_.packed).subspan(i * size, size), words);
         }
       }
@@ -153,6 +165,7 @@ class Replaying {
     GroupTally groups_;
     VectorBlock block_;
     std::vector<std::uint32_t> words_;
+    std::vector<std::uint32_t> decoded_;  ///< of the values that returned
   };
 
   [[noreturn]] void fail(const std::string& what) const {

@@ -85,6 +85,10 @@ struct Tally {
   bool compare(const ReferenceChunk& chunk, const Subject& subject, const std::stop_token& stop,
                const KnownValues& known = {});
 
+  /// Returns those values of a chunk that returned, one behind the other; valid until the next call. `size` is that of
+  /// one value in bytes.
+  std::span<const std::byte> returned_values(const ReferenceChunk& chunk, std::size_t size);
+
   void merge(Tally&& other);
 
   /// Returns how many values differed or gave no result.
@@ -101,8 +105,6 @@ struct Tally {
   void add_difference(std::uint64_t position, std::span<const std::byte> value,
                       std::span<const std::uint32_t> reference, std::span<const std::uint32_t> words,
                       const Subject& subject, const KnownValues& known);
-
-  std::span<const std::byte> returned_values(const ReferenceChunk& chunk, std::size_t size);
 
   std::vector<std::uint32_t> words_;  // of one value, or of all that returned when the decoder takes whole batches
   std::vector<std::byte> returned_;

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 // How verification uses a subject that decodes whole batches.
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::uint16_t faults = 0x1234;
 constexpr std::uint16_t differs = 0x4567;
+constexpr std::uint16_t first_refused = 8200;
 
 std::uint16_t u16_at(std::span<const std::byte> bytes) {
   std::uint16_t value = 0;
@@ -76,6 +79,8 @@ Subject doubler(Calls& calls, const std::vector<std::uint16_t>& refuses = {}) {
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::uint16_t value = u16_at(packed.subspan(2 * i, 2));
       if (value == faults) calls.saw_fault = true;
+      // Others get the time to fail on later values first.
+      if (value == first_refused && !refuses.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(30));
       if (std::ranges::count(refuses, value) != 0) throw Error("refuses " + std::to_string(value));
       words[i] = 2U * value;
     }
@@ -123,7 +128,7 @@ TEST_CASE("a batch subject that fails ends the run, and the first batch that fai
   for (const unsigned jobs : {1U, 2U, 8U}) {
     for (int i = 0; i < 20; ++i) {
       Calls calls;
-      const Subject subject = doubler(calls, {60000, 30000, 8200});
+      const Subject subject = doubler(calls, {60000, 30000, first_refused});
       CHECK_THROWS_WITH(run(subject, jobs), "refuses 8200");
       CHECK(calls.finished == 0);
     }

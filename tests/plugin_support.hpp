@@ -24,6 +24,7 @@
 // BITWITNESS_TESTS_DIR (scripts) come from CMake.
 
 namespace bitwitness::tests {
+
 inline const std::string good_library = BITWITNESS_PLUGINS_DIR "/decoder.so";
 inline const std::string bad_library = BITWITNESS_PLUGINS_DIR "/misbehaving.so";
 inline const std::string load_library = BITWITNESS_PLUGINS_DIR "/misbehaving_load.so";

@@ -213,7 +213,7 @@ class Replayer {
     report.notes.insert(report.notes.begin(),
                         fmt::format("replayed from {} (sha256 {}), recorded by bitwitness {}",
                                     file_name_of(input.file.name()), sha256.get(), header.tool_version));
-    if (!interrupted()) known_.add(report, indices, result.known);
+    if (report.counts.not_run == 0) known_.add(report, indices, result.known);
     return std::move(report);
   }
 
