@@ -71,6 +71,24 @@ TEST_CASE("each listed value is new, worse, better, changed, unchanged or fixed"
                    "01 worse, 02 better") == ComparisonVerdict::worse);
 }
 
+TEST_CASE("a difference that is declared to be known is not fixed, and declaring more is worse", "[comparison]") {
+  RunReport declared = sample_run();
+  declared.counts.known = 1;
+  --declared.counts.agreed;
+  const Comparison comparison = compare_runs({sample_run({difference(value_a)})}, {declared});
+  CHECK(told(comparison).empty());
+  CHECK(comparison.verdict() == ComparisonVerdict::worse);
+  CHECK(comparison.runs[0].worse == std::vector<std::string>{"values declared to differ: 0 before, 1 now"});
+  CHECK(told(compare_runs({declared}, {sample_run({difference(value_a)})})).empty());
+}
+
+TEST_CASE("replays of parts of a file are not comparable", "[comparison]") {
+  RunReport part = sample_run();
+  part.digest.clear();
+  const Comparison comparison = compare_runs({part}, {part});
+  CHECK(comparison.verdict() == ComparisonVerdict::not_comparable);
+}
+
 TEST_CASE("nothing is claimed of values that capped lists do not tell", "[comparison]") {
   // The lists hold the smallest values: below the last of one, a value that is not listed did not differ.
   const Comparison capped =

@@ -255,4 +255,8 @@ TEST_CASE("files of known differences are read strictly") {
                     contains_text("k.toml:4"));
   const std::string one = "[[known_difference]]\nvalue = \"00\"\ndecoder = \"d\"\nreason = \"r\"\n";
   CHECK_THROWS_WITH(KnownDifferences(parse(one + one)), contains_text("k.toml:5"));
+  // One that names no file and one that names it meet in that file.
+  const KnownDifferences two(parse(one + one + "file = \"a.bwv\"\n"));
+  CHECK(two.concerning("d", "b.bwv", 1).size() == 1);
+  CHECK_THROWS_WITH(two.concerning("d", "a.bwv", 1), contains_text("is stated twice for a.bwv"));
 }
