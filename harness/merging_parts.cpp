@@ -66,8 +66,8 @@ std::vector<std::size_t> order_of(std::span<const ShardFile> files) {
   if (const std::uint64_t count = shards.front().count; files.size() != count) {
     std::vector<Shard> sorted;
     for (const std::size_t i : order) sorted.push_back(shards[i]);
-    throw Error(fmt::format("{} and {} more: shard {} is missing", files.front().file, files.size() - 1,
-                            missing_text(sorted, count)));
+    const std::string others = files.size() == 1 ? "" : fmt::format(" and {} more", files.size() - 1);
+    throw Error(fmt::format("{}{}: shard {} is missing", files.front().file, others, missing_text(sorted, count)));
   }
   return order;
 }

@@ -126,6 +126,16 @@ TEST_CASE("what a report names is not executed") {
   CHECK_FALSE(std::filesystem::exists(folder.file("executed")));
 }
 
+TEST_CASE("results are not written over a decoder's own files") {
+  const Folder folder;
+  const std::string script = folder.path.string() + "/mine.py";
+  const std::string text = contents(BITWITNESS_TESTS_DIR "/plugins/decoder.py");
+  write(script, text);
+  const Result result = run(folder, verify("exec:python3 " + script, at + bad_value + Words{"--json", script}));
+  check_refused(result, "--json " + script);
+  CHECK(contents(script) == text);
+}
+
 TEST_CASE("an interrupt ends a run whose decoder hangs") {
   const Folder folder;
   for (const std::string& decoder : {bad_library + "hangs", bad_script + "hangs"}) {

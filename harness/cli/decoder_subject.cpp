@@ -43,9 +43,8 @@ Subject subject_named(const std::string& text, const DecoderShape& shape, const 
 }
 
 std::vector<std::string> decoder_files(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  if (text.starts_with("exec:") || colon == std::string::npos) return {};
-  return {text.substr(0, colon)};
+  if (!names_external_decoder(text)) return {};
+  return files_of_external_decoder(text);
 }
 
 const decoders::Decoder& require_decoder(std::string_view name) {

@@ -196,4 +196,14 @@ Subject make_external_subject(const std::string& text, DecoderShape shape, const
   return subject;
 }
 
+std::vector<std::string> files_of_external_decoder(const std::string& text) {
+  if (!text.starts_with(command_prefix)) return {text.substr(0, text.rfind(':'))};
+  std::vector<std::string> files = split_command(text, std::string_view(text).substr(command_prefix.size()));
+  std::erase_if(files, [](const std::string& word) {
+    std::error_code error;
+    return !fs::is_regular_file(word, error);
+  });
+  return files;
+}
+
 }  // namespace bitwitness

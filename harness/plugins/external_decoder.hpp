@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bitwitness {
 
@@ -28,5 +29,9 @@ bool names_external_decoder(std::string_view text);
 /// Throws Error with the decoder, what is wrong and, where there is one, the value: so do `decode`, `decode_batch` and
 /// `finish`.
 Subject make_external_subject(const std::string& text, DecoderShape shape, const ExternalDecoderOptions& options = {});
+
+/// Returns the files that such a decoder is made of: the library, or the files that words of the command name. Nothing
+/// may be written to them. Throws Error for a command that cannot be split into words.
+std::vector<std::string> files_of_external_decoder(const std::string& text);
 
 }  // namespace bitwitness
