@@ -57,7 +57,7 @@ TEST_CASE("a library that misbehaves while it is loaded is one line") {
   CHECK(outcome(text) == "well, 10 wrong");
   const auto how = [&](const char* value) {
     ::setenv("BITWITNESS_TEST_LOAD", value, 1);
-    const std::string said = outcome(text, 10, patience);
+    const std::string said = outcome(text, 10, patience, patience);
     ::unsetenv("BITWITNESS_TEST_LOAD");
     return said;
   };

@@ -84,6 +84,27 @@ TEST_CASE("a shard without values exits 3 and counts when it is merged", "[merge
   check_same_files(whole, folder.file("merged.json"));
 }
 
+TEST_CASE("merge makes the whole recording of vector files, byte for byte", "[merge]") {
+  const Folder folder;
+  const auto record = [&folder](const std::string& name, const Words& more) {
+    CHECK(run(folder, Words{"record", "--jobs", "1", "--out", folder.file(name)} + agreeing + more).status == 0);
+    return folder.file(name);
+  };
+  for (const Words& detail : {Words{}, Words{"--digests-only"}}) {
+    const std::string whole = record("whole", detail);
+    const std::string second = record("2", detail + Words{"--shard", "2/2"});
+    const std::string first = record("1", detail + Words{"--shard", "1/2"});
+    const Result result = run(folder, {"merge", second, first, "--out", folder.file("merged")});
+    CHECK(result.err == "");
+    CHECK(result.status == 0);
+    check_same_files(whole, folder.file("merged"));
+    check_refused(run(folder, {"merge", second, "--out", folder.file("not")}),
+                  second + ": shard 1/2 is missing");
+    check_refused(run(folder, {"merge", second, first, "--out", folder.file("not"), "--junit", "-"}), "--junit");
+    CHECK_FALSE(std::filesystem::exists(folder.path / "not"));
+  }
+}
+
 TEST_CASE("what cannot be merged or compared is refused with one line", "[merge]") {
   const Folder folder;
   const Words files = verify_shards(folder, 2, agreeing, 0);
@@ -98,7 +119,7 @@ TEST_CASE("what cannot be merged or compared is refused with one line", "[merge]
   const std::vector<Case> cases = {
       {{"merge", "--out", out}, "files"},
       {{"merge", files[0], files[1]}, "--out"},
-      {{"merge", "--out", out, files[0]}, files[0] + " and 0 more: shard 2/2 is missing"},
+      {{"merge", "--out", out, files[0]}, files[0] + ": shard 2/2 is missing"},
       {{"merge", "--out", out, files[0], files[0]}, files[0] + ": is shard 1/2 as"},
       {{"merge", "--out", out, files[0], whole}, whole + ": is a whole"},
       {{"merge", "--out", out, files[0], folder.file("bad.json")}, "bad.json: not JSON"},

@@ -68,7 +68,9 @@ std::string plural(std::size_t count, std::string_view what) {
 class CommandWorker final : public Worker {
  public:
   CommandWorker(Spawner& spawner, const CommandSetup& setup)
-      : sizes_(setup.sizes), timeout_(setup.timeout), child_(spawn(spawner, setup)) {}
+      : sizes_(setup.sizes), timeout_(setup.start_timeout), child_(spawn(spawner, setup)) {}
+
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
 
   /// Greets it and waits until it is ready.
   bool greet(const std::stop_token& stop) {
@@ -256,6 +258,7 @@ class CommandWorker final : public Worker {
 std::unique_ptr<Worker> start_command(Spawner& spawner, const CommandSetup& setup, const std::stop_token& stop) {
   auto worker = std::make_unique<CommandWorker>(spawner, setup);
   if (!worker->greet(stop)) return nullptr;
+  worker->set_timeout(setup.timeout);
   return worker;
 }
 

@@ -16,6 +16,7 @@ struct CommandSetup {
   std::vector<std::string> arguments;  ///< the program and what it is given
   Sizes sizes;
   std::chrono::milliseconds timeout{};
+  std::chrono::milliseconds start_timeout{};
 };
 
 /// Starts a command that decodes on its standard input and output, as harness/plugins/README.md has it. Returns null

@@ -67,6 +67,11 @@ void require_library(const std::string& text, const std::string& path, std::span
     refuse(text, fmt::format("{} is an ELF file, but no shared library", printable(path, true)));
 }
 
+/// Runtimes of other languages take their time on a busy machine.
+std::chrono::milliseconds start_timeout(const ExternalDecoderOptions& options) {
+  return std::max(options.timeout, options.start_timeout);
+}
+
 /// What a text asks for.
 struct Plan {
   plugins::StartWorker start;
@@ -88,8 +93,8 @@ Plan plan_library(const std::string& text, Sizes sizes, const ExternalDecoderOpt
   require_library(text, path, file->bytes());
   Plan plan;
   // A name without a slash would be looked for where the system keeps its libraries.
-  const plugins::LibrarySetup setup = {fs::absolute(path).string(), symbol, sizes, options.timeout,
-                                       options.library_memory};
+  const plugins::LibrarySetup setup = {
+      fs::absolute(path).string(), symbol, sizes, options.timeout, start_timeout(options), options.library_memory};
   plan.start = [setup](plugins::Spawner& spawner, const std::stop_token& stop) {
     return plugins::start_library(spawner, setup, stop);
   };
@@ -146,7 +151,7 @@ Plan plan_command(const std::string& text, Sizes sizes, const ExternalDecoderOpt
   if (text.find('\0') != std::string::npos) refuse(text, "a command cannot hold a zero byte");
   Plan plan;
   const plugins::CommandSetup setup = {split_command(text, std::string_view(text).substr(command_prefix.size())), sizes,
-                                       options.timeout};
+                                       options.timeout, start_timeout(options)};
   plan.start = [setup](plugins::Spawner& spawner, const std::stop_token& stop) {
     return plugins::start_command(spawner, setup, stop);
   };

@@ -13,7 +13,8 @@ namespace bitwitness {
 
 /// What a decoder outside of this program is granted.
 struct ExternalDecoderOptions {
-  std::chrono::milliseconds timeout{10'000};  ///< without progress, then it is ended
+  std::chrono::milliseconds timeout{10'000};        ///< without progress, then it is ended
+  std::chrono::milliseconds start_timeout{60'000};  ///< for its start, or `timeout` where that is longer
   std::uint64_t library_memory = std::uint64_t{2}
                                  << 30;  ///< bytes of address space that a library may add; commands have no limit
   std::stop_token stop{};                ///< ends the wait for its start

@@ -75,11 +75,13 @@ class LibraryWorker final : public Worker {
  public:
   LibraryWorker(Spawner& spawner, const LibrarySetup& setup)
       : sizes_(setup.sizes),
-        timeout_(setup.timeout),
+        timeout_(setup.start_timeout),
         packed_offset_(aligned(sizeof(HostControl))),
         words_offset_(aligned(packed_offset_ + values_at_once * sizes_.packed)),
         memory_(aligned(words_offset_ + (values_at_once * sizes_.words + guard_words) * sizeof(std::uint32_t))),
         child_(spawn(spawner, setup)) {}
+
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
 
   /// Waits until the library is loaded.
   bool load(const std::stop_token& stop) {
@@ -210,6 +212,7 @@ class LibraryWorker final : public Worker {
 std::unique_ptr<Worker> start_library(Spawner& spawner, const LibrarySetup& setup, const std::stop_token& stop) {
   auto worker = std::make_unique<LibraryWorker>(spawner, setup);
   if (!worker->load(stop)) return nullptr;
+  worker->set_timeout(setup.timeout);
   return worker;
 }
 

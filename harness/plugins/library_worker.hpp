@@ -22,6 +22,7 @@ struct LibrarySetup {
   std::string symbol;
   Sizes sizes;
   std::chrono::milliseconds timeout{};
+  std::chrono::milliseconds start_timeout{};
   std::uint64_t memory = 0;  ///< bytes of address space that it may add
 };
 
