@@ -116,6 +116,10 @@ class Lister {
 
 }  // namespace
 
+std::string file_name_of(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
 std::string describe(const UnreachablePath& unreachable) {
   return fmt::format("{}: cannot read: {}", unreachable.path, unreachable.reason);
 }

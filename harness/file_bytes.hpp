@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bitwitness {
@@ -35,6 +36,9 @@ class FileBytes {
   std::shared_ptr<const std::byte[]> memory_;
   std::size_t size_;
 };
+
+/// Returns a path without its folders, as reports name files.
+std::string file_name_of(std::string_view path);
 
 struct FileList {
   std::vector<std::string> files;            ///< sorted, each once

@@ -1,7 +1,7 @@
 #include "harness/path_recorder.hpp"
 
 #include "harness/printable.hpp"
-#include "harness/probe/trace_operands.hpp"
+#include "harness/operands.hpp"
 
 #include <algorithm>
 #include <cstring>

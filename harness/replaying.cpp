@@ -323,8 +323,4 @@ Replay replay(const VectorFile& file, const Subject& subject, const ReplayOption
   return Replaying(file, subject, options).run();
 }
 
-std::string file_name_of(const std::string& path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
 }  // namespace bitwitness

@@ -36,7 +36,4 @@ struct Replay {
 /// the file has not, and for `only` or `known` with a file of digests.
 Replay replay(const VectorFile& file, const Subject& subject, const ReplayOptions& options = {});
 
-/// Returns a path without its folders, as reports name files.
-std::string file_name_of(const std::string& path);
-
 }  // namespace bitwitness

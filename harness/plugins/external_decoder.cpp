@@ -33,10 +33,6 @@ constexpr std::string_view command_prefix = "exec:";
   throw Error(fmt::format("decoder {}: {}", printable(text, true), what));
 }
 
-std::string file_name(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
-}
-
 std::string file_note(std::string_view name, std::span<const std::byte> bytes) {
   return fmt::format("the decoder's file {} has SHA-256 {}", printable(name, true), sha256_hex(bytes));
 }
@@ -98,8 +94,8 @@ Plan plan_library(const std::string& text, Sizes sizes, const ExternalDecoderOpt
   plan.start = [setup](plugins::Spawner& spawner, const std::stop_token& stop) {
     return plugins::start_library(spawner, setup, stop);
   };
-  plan.name = file_name(path) + ':' + symbol;
-  plan.notes.push_back(file_note(file_name(path), file->bytes()));
+  plan.name = file_name_of(path) + ':' + symbol;
+  plan.notes.push_back(file_note(file_name_of(path), file->bytes()));
   return plan;
 }
 
@@ -138,11 +134,11 @@ std::vector<std::string> split_command(const std::string& text, std::string_view
 void describe_command(Plan& plan, const std::vector<std::string>& words) {
   std::set<std::string> seen;
   for (const std::string& word : words) {
-    plan.name += fmt::format("{}{}", plan.name.empty() ? command_prefix : " ", file_name(word));
+    plan.name += fmt::format("{}{}", plan.name.empty() ? command_prefix : " ", file_name_of(word));
     std::string reason;
     if (word.empty() || !seen.insert(word).second) continue;
     if (const std::optional<FileBytes> file = FileBytes::open(reason, word)) {
-      plan.notes.push_back(file_note(file_name(word), file->bytes()));
+      plan.notes.push_back(file_note(file_name_of(word), file->bytes()));
     }
   }
 }

@@ -2,6 +2,7 @@
 #include "harness/emulator.hpp"
 #include "harness/image.hpp"
 #include "harness/machine.hpp"
+#include "harness/operands.hpp"
 
 #include <array>
 #include <cstddef>
@@ -38,15 +39,6 @@ struct XmmOperand {
   std::uint8_t number = 0;
   std::array<std::uint32_t, 4> before{};
   std::array<std::uint32_t, 4> after{};
-};
-
-/// How the bytes of an access are to be read, as far as its instruction tells.
-enum class Reading : std::uint8_t {
-  bits,     ///< an unsigned integer, or what is to be copied
-  integer,  ///< a signed integer that is converted from or to a floating-point number
-  f32,      ///< one or more of them
-  f64,      ///< one or more of them
-  f80
 };
 
 /// A load or a store. An x87 or SSE instruction's access counts as one whatever pieces the emulator makes of it.

@@ -4,7 +4,7 @@
 #include "harness/emulator.hpp"
 #include "harness/guest_memory.hpp"
 #include "harness/probe/trace.hpp"
-#include "harness/probe/trace_operands.hpp"
+#include "harness/operands.hpp"
 #include "harness/probe/trace_state.hpp"
 #include "harness/stub.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 #include "harness/probe/trace.hpp"
-#include "harness/probe/trace_operands.hpp"
+#include "harness/operands.hpp"
 
 #include <array>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "harness/probe/trace_operands.hpp"
+#include "harness/operands.hpp"
 
 #include <algorithm>
 #include <array>
@@ -144,7 +144,8 @@ Reading reading_of(std::string_view text, std::size_t size) {
   if (has_integer_memory(mnemonic)) return Reading::integer;
   if (size == 4) return Reading::f32;
   if (size == 8) return Reading::f64;
-  return size == sizeof(Extended) ? Reading::f80 : Reading::bits;
+  constexpr std::size_t extended_size = 10;
+  return size == extended_size ? Reading::f80 : Reading::bits;
 }
 
 }  // namespace bitwitness

@@ -1,11 +1,18 @@
 #pragma once
-#include "harness/probe/trace.hpp"
-
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace bitwitness {
+
+/// How the bytes of an access are to be read, as far as its instruction tells.
+enum class Reading : std::uint8_t {
+  bits,     ///< an unsigned integer, or what is to be copied
+  integer,  ///< a signed integer that is converted from or to a floating-point number
+  f32,      ///< one or more of them
+  f64,      ///< one or more of them
+  f80
+};
 
 /// What an instruction works on, as its text says. The disassembler leaves out st(0) where it is implied.
 struct Operands {
