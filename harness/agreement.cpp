@@ -26,6 +26,7 @@ Agreement check_agreement(const std::string& path, const DecodeOne& decode) {
     report.image_path = path;
     report.image_sha256 = header.image_sha256;
     report.image_format = header.image_format;
+    report.engine = header.engine;
     report.stand_in = header.stand_in;
     report.runs.push_back(replay(file, subject, options).report);
     return {report.verdict() == Verdict::agree, to_text(report)};

@@ -1,67 +1,22 @@
 #include "harness/path_recorder.hpp"
 
-#include "harness/printable.hpp"
 #include "harness/operands.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 #include <string_view>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace bitwitness {
 namespace {
 
-constexpr std::size_t most_clauses = 5;
 constexpr std::size_t most_facts = 4096;
 constexpr std::size_t most_written = 65'536;
 constexpr std::size_t most_answers = 6;
 constexpr std::size_t most_branches = 3;
 constexpr std::size_t most_carriers = 8;
 constexpr unsigned followed_instructions = 32;
-constexpr std::size_t shown_bytes = 16;
 constexpr std::uint16_t cpuid_registers = 0xf;   // eax ecx edx ebx
 constexpr std::uint16_t xgetbv_registers = 0x5;  // eax edx
-
-struct Feature {
-  std::string_view name;
-  unsigned reg;  // 1: ecx, 2: edx, 3: ebx
-  unsigned bit;
-};
-
-/// What cpuid tells of the instructions that arithmetic may be dispatched on.
-constexpr std::array<Feature, 10> features_1 = {{{"MMX", 2, 23},
-                                                 {"SSE", 2, 25},
-                                                 {"SSE2", 2, 26},
-                                                 {"SSE3", 1, 0},
-                                                 {"SSSE3", 1, 9},
-                                                 {"SSE4.1", 1, 19},
-                                                 {"SSE4.2", 1, 20},
-                                                 {"FMA", 1, 12},
-                                                 {"F16C", 1, 29},
-                                                 {"AVX", 1, 28}}};
-constexpr std::array<Feature, 4> features_7 = {{{"BMI1", 3, 3}, {"BMI2", 3, 8}, {"AVX2", 3, 5}, {"AVX-512F", 3, 16}}};
-
-template <std::size_t Count>
-std::string features_text(const std::array<Feature, Count>& features, const std::array<std::uint32_t, 4>& registers) {
-  std::vector<std::string_view> present;
-  std::vector<std::string_view> absent;
-  for (const Feature& feature : features) {
-    ((registers.at(feature.reg) >> feature.bit & 1) != 0 ? present : absent).push_back(feature.name);
-  }
-  if (absent.empty()) return fmt::format("{}", fmt::join(present, ", "));
-  return fmt::format("{}; not {}", present.empty() ? "none" : fmt::format("{}", fmt::join(present, ", ")),
-                     fmt::join(absent, ", "));
-}
-
-std::string vendor_text(const std::array<std::uint32_t, 4>& registers) {
-  std::string vendor(12, ' ');
-  std::memcpy(vendor.data(), &registers[3], 4);
-  std::memcpy(vendor.data() + 4, &registers[2], 4);
-  std::memcpy(vendor.data() + 8, &registers[1], 4);
-  return fmt::format("{}, leaves up to {}", printable(vendor), registers[0]);
-}
 
 std::string_view mnemonic_of(std::string_view text) {
   for (const std::string_view prefix : {"rep ", "repe ", "repne ", "lock "}) {
@@ -111,6 +66,11 @@ void set(std::uint16_t& registers, std::uint16_t mask, bool on) {
 }
 
 }  // namespace
+
+PathRecorder::PathRecorder(const Image& image, const Emulator& emulator) : image_(image), emulator_(emulator) {
+  for (const Import& import : image.imports()) slots_.insert(import.slot);
+  for (const Import& import : image.bound_imports()) slots_.insert(import.slot);
+}
 
 void PathRecorder::on_instruction(std::uint64_t address) {
   complete(address);
@@ -166,7 +126,13 @@ void PathRecorder::begin_query(std::uint64_t address) {
   fact.instruction = address;
   auto known = std::ranges::find_if(
       facts_, [&](const Fact& other) { return other.kind == fact.kind && other.instruction == address; });
-  if (known == facts_.end()) known = facts_.insert(facts_.end(), std::move(fact));
+  if (known == facts_.end()) {
+    if (facts_.size() == most_facts) {
+      is_blind_ = true;
+      return;
+    }
+    known = facts_.insert(facts_.end(), std::move(fact));
+  }
   query_fact_ = static_cast<std::size_t>(known - facts_.begin());
   query_ =
       Answer{static_cast<std::uint32_t>(emulator_.general(0)), static_cast<std::uint32_t>(emulator_.general(1)), {}};
@@ -191,18 +157,17 @@ void PathRecorder::on_read(std::uint64_t address, unsigned size) {
     Fact& last = facts_.back();
     if (last.kind == Fact::Kind::data && last.instruction == current_ && last.address + last.size == address) {
       last.size += size;
+      note_read(address, size);
       return;
     }
   }
-  const bool is_known = std::ranges::any_of(facts_, [&](const Fact& fact) {
-    return fact.kind == Fact::Kind::data && address >= fact.address && address + size <= fact.address + fact.size;
-  });
-  if (is_known) return;
+  if (was_read(address, size)) return;
   if (facts_.size() == most_facts) {
     is_blind_ = true;
     return;
   }
   facts_.push_back({Fact::Kind::data, current_, {}, address, size, {}});
+  note_read(address, size);
   carry(facts_.size() - 1);
 }
 
@@ -254,6 +219,23 @@ void PathRecorder::on_write(std::uint64_t address, unsigned size) {
   for (unsigned i = 0; i < size; ++i) written_.insert(address + i);
 }
 
+bool PathRecorder::was_read(std::uint64_t address, unsigned size) const {
+  const auto behind = read_.upper_bound(address);
+  return behind != read_.begin() && address + size <= std::prev(behind)->second;
+}
+
+void PathRecorder::note_read(std::uint64_t address, unsigned size) {
+  std::uint64_t first = address;
+  std::uint64_t end = address + size;
+  auto range = read_.upper_bound(address);
+  if (range != read_.begin() && std::prev(range)->second >= first) --range;
+  for (; range != read_.end() && range->first <= end; range = read_.erase(range)) {
+    first = std::min(first, range->first);
+    end = std::max(end, range->second);
+  }
+  read_[first] = end;
+}
+
 bool PathRecorder::was_written(std::uint64_t address, unsigned size) const {
   for (unsigned i = 0; i < size; ++i) {
     if (!written_.contains(address + i)) return false;
@@ -265,8 +247,7 @@ bool PathRecorder::was_written(std::uint64_t address, unsigned size) const {
 bool PathRecorder::is_data(std::uint64_t address, unsigned size) const {
   const Segment* segment = image_.find(address);
   if (segment == nullptr || !segment->writable) return false;
-  const auto holds = [address](const Import& import) { return import.slot == address; };
-  if (std::ranges::any_of(image_.imports(), holds) || std::ranges::any_of(image_.bound_imports(), holds)) return false;
+  if (slots_.contains(address)) return false;
   return !segment->is_added || was_set({Fact::Kind::data, 0, {}, address, size, {}});
 }
 
@@ -274,61 +255,6 @@ bool PathRecorder::was_set(const Fact& fact) const {
   return std::ranges::any_of(image_.patched_ranges(), [&fact](const AddressRange& range) {
     return fact.address < range.address + range.size && range.address < fact.address + fact.size;
   });
-}
-
-std::vector<std::string> PathRecorder::clauses() const {
-  std::vector<std::string> texts;
-  for (const Fact& fact : facts_) {
-    if (texts.size() == most_clauses) break;
-    texts.push_back(clause(fact));
-  }
-  if (facts_.size() > texts.size()) {
-    texts.push_back(fmt::format("depends on {}{} more facts of this kind", is_blind_ ? "at least " : "",
-                                facts_.size() - texts.size()));
-  }
-  return texts;
-}
-
-std::string PathRecorder::clause(const Fact& fact) const {
-  std::string text;
-  if (fact.kind == Fact::Kind::data) {
-    const Segment* segment = image_.find(fact.address);
-    text = fmt::format("reads {} byte{} of writable data at {:#x} ({}): ", fact.size, fact.size == 1 ? "" : "s",
-                       fact.address, printable(segment->name));
-    const auto bytes = segment->bytes.subspan(static_cast<std::size_t>(fact.address - segment->address));
-    const std::size_t count = std::min({static_cast<std::size_t>(fact.size), shown_bytes, bytes.size()});
-    for (const std::byte byte : bytes.first(count)) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-    if (count < fact.size) text += "…";
-    text += was_set(fact) ? ", as --memory sets it"
-                          : fmt::format(
-                                " as in the file, which a running program may have changed (--memory {:#x}=HEX "
-                                "sets it)",
-                                fact.address);
-  } else {
-    const bool is_cpuid = fact.kind == Fact::Kind::cpuid;
-    text = fmt::format("executes {} at {:#x}", is_cpuid ? "cpuid" : "xgetbv", fact.instruction);
-    for (const Answer& answer : fact.answers) {
-      const auto& [eax, ecx, edx, ebx] = answer.registers;
-      std::string what = fmt::format("eax {:08x} ebx {:08x} ecx {:08x} edx {:08x}", eax, ebx, ecx, edx);
-      if (!is_cpuid) what = fmt::format("{:08x}{:08x}", edx, eax);
-      if (is_cpuid && answer.leaf == 0) what = vendor_text(answer.registers);
-      if (is_cpuid && answer.leaf == 1) what = features_text(features_1, answer.registers);
-      if (is_cpuid && answer.leaf == 7 && answer.subleaf == 0) what = features_text(features_7, answer.registers);
-      text += fmt::format(", to which this witness answers ({} {:#x}) {}", is_cpuid ? "leaf" : "register",
-                          is_cpuid ? answer.leaf : answer.subleaf, what);
-    }
-    text +=
-        fact.answers.empty() ? ", which its processor does not have" : "; code for other processors was not executed";
-  }
-  for (const Branch& branch : fact.branches) {
-    if (!branch.taken) {
-      text += fmt::format("; {:#x} went on to {:#x}, which depends on it", branch.address, branch.target);
-    } else {
-      text += fmt::format("; the jump at {:#x}, which depends on it, was {}", branch.address,
-                          *branch.taken ? fmt::format("taken, to {:#x}", branch.target) : "not taken");
-    }
-  }
-  return text;
 }
 
 }  // namespace bitwitness

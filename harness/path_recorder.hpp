@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -18,7 +19,7 @@ namespace bitwitness {
 /// instruction, load and store in their order.
 class PathRecorder {
  public:
-  PathRecorder(const Image& image, const Emulator& emulator) : image_(image), emulator_(emulator) {}
+  PathRecorder(const Image& image, const Emulator& emulator);
 
   void on_instruction(std::uint64_t address);
   void on_read(std::uint64_t address, unsigned size);
@@ -69,16 +70,22 @@ class PathRecorder {
   void carry(std::size_t fact);
   static void follow(Carrier& carrier, const Instruction& instruction);
   [[nodiscard]] bool is_data(std::uint64_t address, unsigned size) const;
+  [[nodiscard]] bool was_read(std::uint64_t address, unsigned size) const;
+  void note_read(std::uint64_t address, unsigned size);
   [[nodiscard]] bool was_written(std::uint64_t address, unsigned size) const;
   [[nodiscard]] bool was_set(const Fact& fact) const;
   [[nodiscard]] std::string clause(const Fact& fact) const;
+  [[nodiscard]] std::string data_text(const Fact& fact) const;
+  static std::string query_text(const Fact& fact);
 
   const Image& image_;
   const Emulator& emulator_;
   std::vector<Fact> facts_;
   std::vector<Carrier> carriers_;
-  std::unordered_set<std::uint64_t> written_;  ///< bytes of the image
-  bool is_blind_ = false;                      ///< has seen more than it keeps
+  std::unordered_set<std::uint64_t> slots_;      ///< of imports
+  std::map<std::uint64_t, std::uint64_t> read_;  ///< ranges of data that facts are about: first byte, end
+  std::unordered_set<std::uint64_t> written_;    ///< bytes of the image
+  bool is_blind_ = false;                        ///< has seen more than it keeps
   std::uint64_t current_ = 0;
   std::optional<Instruction> instruction_;  ///< the current one, when it has been decoded
   std::optional<Answer> query_;             ///< of the current instruction

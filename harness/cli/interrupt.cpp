@@ -58,4 +58,8 @@ InterruptWatch::~InterruptWatch() {
   end_program_on_signals();
 }
 
+bool interrupt_came() {
+  return signalled.load();
+}
+
 }  // namespace bitwitness::cli

@@ -21,4 +21,7 @@ class InterruptWatch {
   std::jthread poll_;
 };
 
+/// Tells whether an interrupt or termination signal came while the last watch lived.
+bool interrupt_came();
+
 }  // namespace bitwitness::cli

@@ -1,5 +1,6 @@
 #include "harness/cli/output.hpp"
 
+#include "harness/cli/interrupt.hpp"
 #include "harness/error.hpp"
 #include "harness/report_parts.hpp"
 
@@ -9,8 +10,11 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace bitwitness::cli {
 
@@ -39,11 +43,33 @@ struct TemporaryFile {
   }
 };
 
+/// Opens a device or a pipe. A pipe that nobody reads yet is waited for, until an interrupt comes. Throws Error.
+std::FILE* open_in_place(std::string_view option, const std::string& path) {
+  constexpr auto pause = std::chrono::milliseconds(20);
+  int descriptor = -1;
+  while ((descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0) {
+    const int reason = errno;
+    std::error_code ignored;
+    const bool is_unread = reason == ENXIO && fs::is_fifo(path, ignored);  // a socket answers so too
+    if (!is_unread && reason != EINTR) throw cannot_write(option, path, std::strerror(reason));
+    if (interrupt_came()) throw cannot_write(option, path, "interrupted before anything read it");
+    std::this_thread::sleep_for(pause);
+  }
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  std::FILE* const file = ::fdopen(descriptor, "wb");
+  if (file == nullptr) {
+    const int reason = errno;
+    ::close(descriptor);
+    throw cannot_write(option, path, std::strerror(reason));
+  }
+  return file;
+}
+
 using Produce = std::function<void(const TextSink&)>;
 
-void write_all(std::string_view option, const std::string& path, const fs::path& to, const char* mode,
-               const Produce& produce) {
-  std::unique_ptr<std::FILE, Closer> file(std::fopen(to.string().c_str(), mode));
+/// Writes to a file just opened (null: errno says why not) and closes it.
+void write_all(std::string_view option, const std::string& path, std::FILE* opened, const Produce& produce) {
+  std::unique_ptr<std::FILE, Closer> file(opened);
   if (!file) throw cannot_write(option, path, std::strerror(errno));
   produce([&](std::string_view text) {
     const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
@@ -60,7 +86,7 @@ void write_beside(std::string_view option, const std::string& path, const Produc
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) throw cannot_write(option, path, "it is a directory");
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    if (keep) write_all(option, path, path, "wb", produce);
+    if (keep) write_all(option, path, open_in_place(option, path), produce);
     return;
   }
   error.clear();  // that nothing is there yet is none
@@ -69,7 +95,7 @@ void write_beside(std::string_view option, const std::string& path, const Produc
   if (error) throw cannot_write(option, path, error.message());
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
   TemporaryFile temporary(final_path.string() + fmt::format(".{:x}.tmp", now));
-  write_all(option, path, temporary.path, "wbx", produce);
+  write_all(option, path, std::fopen(temporary.path.c_str(), "wbx"), produce);
   if (!keep) return;
   fs::rename(temporary.path, final_path, error);
   if (error) throw cannot_write(option, path, error.message());
@@ -91,11 +117,13 @@ void write_standard_output(std::string_view text) {
 }
 
 void require_writable(std::string_view option, const std::string& path) {
-  write_beside(option, path, [](const TextSink&) {}, false);
+  write_beside(
+      option, path, [](const TextSink&) {}, false);
 }
 
 void write_file(std::string_view option, const std::string& path, std::string_view text) {
-  write_beside(option, path, [&](const TextSink& sink) { sink(text); }, true);
+  write_beside(
+      option, path, [&](const TextSink& sink) { sink(text); }, true);
 }
 
 void write_pieces(std::string_view option, const std::string& path, const Produce& produce) {

@@ -12,9 +12,15 @@ install(EXPORT bitwitness_decoders_targets NAMESPACE bitwitness:: DESTINATION "$
   FILE bitwitnessDecodersTargets.cmake)
 
 if(BITWITNESS_HARNESS)
-  install(DIRECTORY harness DESTINATION "${headers_folder}" FILES_MATCHING PATTERN "*.hpp"
-    PATTERN "cli" EXCLUDE PATTERN "runtime" EXCLUDE PATTERN "toml_reader.hpp" EXCLUDE
-    PATTERN "pe_*.hpp" EXCLUDE PATTERN "image_impl.hpp" EXCLUDE PATTERN "report_objects.hpp" EXCLUDE PATTERN "json_place.hpp" EXCLUDE)
+  # The headers that a project may use, and what they include; the others are the library's own.
+  foreach(header
+    agreement comparison disassembly emulator error image known_differences machine merging operands plugins/decoder_shape
+    plugins/external_decoder probe/inference probe/location probe/recognition probe/trace probe/trace_report recording
+    refused_code replaying report report_html sha256 signature subject tally target values vectors/vector_file
+    verification witness_run)
+    cmake_path(GET header PARENT_PATH folder)
+    install(FILES "harness/${header}.hpp" DESTINATION "${headers_folder}/harness/${folder}")
+  endforeach()
   install(TARGETS bitwitness_harness bitwitness_targets EXPORT bitwitness_harness_targets)
   install(EXPORT bitwitness_harness_targets NAMESPACE bitwitness:: DESTINATION "${package_folder}"
     FILE bitwitnessHarnessTargets.cmake)
