@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 
-// The following-object anchor of both games' readers: events are opaque, and AnimTrackData is the first place after them
-// that reads as it. Source: seed 000, Body order and Shaun White Skateboarding.
+// The following-object anchor of both games' readers: events are opaque, and AnimTrackData is the first place after
+// them that reads as it. Source: seed 000, Body order and Shaun White Skateboarding.
 
 namespace bitwitness::decoders {
 
@@ -18,7 +18,8 @@ enum class Extent : bool { whole, leading };
 /// `try_at(at)` gives nothing where it does, else the refusal. Where none does, the refusal is that of the first place
 /// that holds the class.
 template <typename TryAt>
-Reading<std::size_t> find_anchor(std::span<const std::byte> bytes, std::size_t from, std::size_t limit, TryAt&& try_at) {
+Reading<std::size_t> find_anchor(std::span<const std::byte> bytes, std::size_t from, std::size_t limit,
+                                 TryAt&& try_at) {
   Refusal refusal{.offset = std::min(from, bytes.size()), .rule = Rule::anchor};
   for (bool first = true;; first = false) {
     const std::size_t at = find_u32(bytes, class_ids::anim_track_data, from, limit);

@@ -52,8 +52,8 @@ inline float clamped_root(double radicand) {
   return static_cast<float>(std::sqrt(radicand > 0.0 ? radicand : 0.0));
 }
 
-/// Writes the words x y z w: `omitted` at its lane, the kept components in order at the others. Their places are counted
-/// from the lane's bits and not chosen, for lanes follow no pattern that a branch predictor could learn.
+/// Writes the words x y z w: `omitted` at its lane, the kept components in order at the others. Their places are
+/// counted from the lane's bits and not chosen, for lanes follow no pattern that a branch predictor could learn.
 constexpr void place(std::span<std::uint32_t> words, unsigned lane, std::uint32_t omitted, float a, float b, float c) {
   const unsigned low = lane & 1;
   const unsigned high = lane >> 1;

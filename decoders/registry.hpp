@@ -22,12 +22,12 @@ using Decode = void (*)(std::span<const std::byte> packed, std::span<std::uint32
 /// One native decoder.
 struct Decoder {
   std::string_view name;
-  std::size_t packed_size = 0;                     ///< bytes of one packed value
-  std::span<const std::string_view> word_names;    ///< one per output word
+  std::size_t packed_size = 0;                   ///< bytes of one packed value
+  std::span<const std::string_view> word_names;  ///< one per output word
   Word word = Word::f32;
-  std::span<const Field> fields;                   ///< cover every bit, in rising order
+  std::span<const Field> fields;  ///< cover every bit, in rising order
   Decode decode = nullptr;
-  std::string_view summary;                        ///< one sentence: what is decoded, and what is proven, observed or assumed
+  std::string_view summary;  ///< one sentence: what is decoded, and what is proven, observed or assumed
 };
 
 /// Every decoder, by name.

@@ -22,9 +22,9 @@ Agreement check_agreement(const std::string& path, const DecodeOne& decode);
 }  // namespace bitwitness
 
 /// Says in a Catch2 test (version 2 or 3, whose header is included before) that a decoder agrees with a vector file.
-#define BITWITNESS_CHECK_AGREES(path, decode)                                        \
-  do {                                                                               \
-    const auto bitwitness_agreement = ::bitwitness::check_agreement(path, decode);   \
-    INFO(bitwitness_agreement.text);                                                 \
-    CHECK(bitwitness_agreement.agrees);                                              \
+#define BITWITNESS_CHECK_AGREES(path, decode)                                      \
+  do {                                                                             \
+    const auto bitwitness_agreement = ::bitwitness::check_agreement(path, decode); \
+    INFO(bitwitness_agreement.text);                                               \
+    CHECK(bitwitness_agreement.agrees);                                            \
   } while (false)

@@ -12,6 +12,11 @@ std::string bytes(std::uint64_t count) {
   return fmt::format("{} byte{}", count, count == 1 ? "" : "s");
 }
 
+/// A processor does not tell how wide an access was.
+std::string extent(const Trap& trap) {
+  return trap.size == 0 ? "memory" : bytes(trap.size);
+}
+
 std::string interrupt(unsigned vector) {
   switch (vector) {
     case 0:
@@ -30,6 +35,8 @@ std::string interrupt(unsigned vector) {
       return "raises the general protection exception (13)";
     case 16:
       return "raises the x87 exception (16)";
+    case 17:
+      return "raises the alignment exception (17)";
     case 19:
       return "raises the SIMD exception (19)";
     default:
@@ -39,16 +46,16 @@ std::string interrupt(unsigned vector) {
 
 }  // namespace
 
-std::string CallText::import(const Lane& lane, std::uint64_t address) const {
-  const Region& traps = lane.plan().layout.traps;
+std::string CallText::import(const CallContext& lane, std::uint64_t address) const {
+  const Region& traps = lane.plan.layout.traps;
   const std::uint64_t index = (address - traps.address) / trap_stride;
   if (!traps.contains(address) || index >= image_.imports().size()) return {};
   const Import& found = image_.imports()[index];
   return fmt::format("{}!{}", found.library, found.name);
 }
 
-std::string CallText::place(const Lane& lane, std::uint64_t address) const {
-  const CallPlan& plan = lane.plan();
+std::string CallText::place(const CallContext& lane, std::uint64_t address) const {
+  const CallPlan& plan = lane.plan;
   if (const Segment* segment = image_.find(address)) {
     return segment->name.empty() ? "in the image" : fmt::format("in {}", segment->name);
   }
@@ -68,22 +75,24 @@ std::string CallText::place(const Lane& lane, std::uint64_t address) const {
     }
   }
   const CallLayout& layout = plan.layout;
-  if (const Region block = thread_block_of(plan); lane.has_thread_block() && block.contains(address)) {
-    return fmt::format("{}:[{:#x}] in the thread's block", plan.is_64_bit ? "gs" : "fs", address - block.address);
+  if (lane.thread_block && lane.thread_block->contains(address)) {
+    return fmt::format("{}:[{:#x}] in the thread's block", plan.is_64_bit ? "gs" : "fs",
+                       address - lane.thread_block->address);
   }
   if (layout.stack.contains(address)) return "on the stack";
   if (near(layout.stack.address - page_size, page_size)) return "where the stack is exhausted";
   if (near(layout.stack.end(), page_size)) return "above the stack";
   if (layout.input.contains(address)) return "beside the input";
-  if (layout.code.contains(address) || layout.control.contains(address) || layout.result.contains(address)) {
+  if (layout.code.contains(address) || layout.control.contains(address) || layout.result.contains(address) ||
+      layout.gap.contains(address)) {
     return "in the code that calls the routine";
   }
   return "where nothing is mapped";
 }
 
-std::string CallText::filler(const Lane& lane, std::uint64_t address) const {
-  const CallPlan& plan = lane.plan();
-  const Filler& filler = filler_of(lane.kind());
+std::string CallText::filler(const CallContext& lane, std::uint64_t address) const {
+  const CallPlan& plan = lane.plan;
+  const Filler& filler = lane.filler;
   const unsigned registers = plan.is_64_bit ? 16 : 8;
   if (address - filler.general < registers * filler_stride) {
     const auto number = static_cast<std::uint8_t>((address - filler.general) / filler_stride);
@@ -105,13 +114,13 @@ std::string CallText::filler(const Lane& lane, std::uint64_t address) const {
                      plan.argument_bytes / (plan.is_64_bit ? 8 : 4) + word - home_words + 1);
 }
 
-std::string CallText::where(const Lane& lane, std::uint64_t address) const {
+std::string CallText::where(const CallContext& lane, std::uint64_t address) const {
   // What a register held by chance says nothing; which register it was does.
   const std::string known = filler(lane, address);
   return known.empty() ? fmt::format("at {:#x}, {}", address, place(lane, address)) : known;
 }
 
-std::string CallText::trap(const Lane& lane, const CallEnd& end) const {
+std::string CallText::trap(const CallContext& lane, const CallEnd& end) const {
   const Trap& trap = end.trap;
   switch (trap.kind) {
     case Trap::Kind::unmapped:
@@ -120,25 +129,25 @@ std::string CallText::trap(const Lane& lane, const CallEnd& end) const {
                                               : fmt::format("{} the imported variable {}", verb(trap.access), name);
       }
       if (trap.access == Access::execute) return fmt::format("jumps to code {}", where(lane, trap.address));
-      return fmt::format("{} {} {}", verb(trap.access), bytes(trap.size), where(lane, trap.address));
+      return fmt::format("{} {} {}", verb(trap.access), extent(trap), where(lane, trap.address));
     case Trap::Kind::forbidden:
       if (trap.access == Access::execute) {
         return fmt::format("jumps to code {}, which is not executable", where(lane, trap.address));
       }
-      return fmt::format("{} {} {}, which is read-only", verb(trap.access), bytes(trap.size),
-                         where(lane, trap.address));
+      return fmt::format("{} {} {}, which is read-only", verb(trap.access), extent(trap), where(lane, trap.address));
     case Trap::Kind::interrupt:
       return interrupt(trap.vector);
     case Trap::Kind::invalid:
-      return "is not an instruction that the emulated CPU has";
+      return fmt::format("is not an instruction that {} has", lane.processor);
     case Trap::Kind::halt:
       return "halts the CPU";
     case Trap::Kind::port:
       return fmt::format("{} I/O port {:#x}", trap.access == Access::read ? "reads" : "writes", trap.address);
     case Trap::Kind::system_call:
       return "calls the operating system";
-    case Trap::Kind::none:
     case Trap::Kind::stopped:
+      return "upsets the memory of its caller";
+    case Trap::Kind::none:
     case Trap::Kind::engine:
       break;
   }
@@ -148,36 +157,35 @@ std::string CallText::trap(const Lane& lane, const CallEnd& end) const {
   return fmt::format("stops the emulator with its error {}", trap.vector);
 }
 
-std::string CallText::stack_out_of_order(const Lane& lane, const CallEnd& end) const {
+std::string CallText::stack_out_of_order(const CallContext& lane, const CallEnd& end) const {
   const std::string_view convention = to_string(routine_.signature.convention);
-  const auto arguments = static_cast<std::int64_t>(lane.plan().argument_bytes);
+  const auto arguments = static_cast<std::int64_t>(lane.plan.argument_bytes);
   if (end.sp_offset > 0 && end.sp_offset == arguments) {
     return fmt::format("removes its {} of arguments, which {} leaves to the caller: stdcall, thiscall or fastcall?",
-                       bytes(lane.plan().argument_bytes), convention);
+                       bytes(lane.plan.argument_bytes), convention);
   }
   if (end.sp_offset < 0 && -end.sp_offset == arguments) {
     return fmt::format("leaves its {} of arguments on the stack, which {} removes: cdecl?",
-                       bytes(lane.plan().argument_bytes), convention);
+                       bytes(lane.plan.argument_bytes), convention);
   }
   return fmt::format("returns with the stack pointer {} {} where {} leaves it",
                      bytes(static_cast<std::uint64_t>(end.sp_offset < 0 ? -end.sp_offset : end.sp_offset)),
                      end.sp_offset < 0 ? "below" : "above", convention);
 }
 
-Incident CallText::incident(Lane& lane, const CallEnd& end) const {
+Incident CallText::incident(const CallContext& lane, const CallEnd& end, std::span<const std::byte> outside) const {
   Incident incident;
   incident.address = end.instruction;
   const std::optional<Instruction> instruction = executed_instruction(image_, end.instruction);
   if (instruction) {
     incident.instruction = instruction->text;
-  } else if (const auto outside =
-                 disassemble_one(lane.surrounding_bytes(end.instruction, 16), end.instruction, lane.plan().is_64_bit)) {
-    incident.instruction = outside->text;
+  } else if (const auto beside = disassemble_one(outside, end.instruction, lane.plan.is_64_bit)) {
+    incident.instruction = beside->text;
   }
   incident.kind = OutcomeKind::faulted;
   if (end.over_budget) {
     incident.kind = OutcomeKind::out_of_budget;
-    incident.reason = fmt::format("has executed {} instructions and not returned", lane.budget());
+    incident.reason = lane.over_budget;
   } else if (const auto why = instruction ? why_refused(image_, *instruction) : std::string_view();
              !why.empty() && (end.refused || end.trap.vector == Trap::broke_off)) {
     incident.reason = why;
@@ -195,7 +203,7 @@ Incident CallText::incident(Lane& lane, const CallEnd& end) const {
   return incident;
 }
 
-std::string CallText::trait(const Lane& lane, const Trait& trait) const {
+std::string CallText::trait(const CallContext& lane, const Trait& trait) const {
   switch (trait.kind) {
     case Trait::Kind::writes_image:
       return fmt::format("writes to {:#x}, {}", trait.detail, place(lane, trait.detail));

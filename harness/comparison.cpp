@@ -1,11 +1,14 @@
 #include "harness/comparison.hpp"
 
+#include "harness/comparison_values.hpp"
+#include "harness/file_bytes.hpp"
 #include "harness/report_parts.hpp"
 #include "harness/values.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -14,71 +17,15 @@ namespace bitwitness {
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
-struct Less {
-  bool operator()(const Bytes& a, const Bytes& b) const { return is_less(a, b); }
-};
+using comparison_parts::add_change;
+using comparison_parts::Listed;
+using comparison_parts::tell_values;
 
 std::string name_of(const RunReport& run) {
-  return fmt::format("{} against {}, witness {}, {}", run.routine, run.decoder, run.witness,
-                     report_parts::environment_text(run.environment));
+  const std::string file = file_name_of(run.vector_file);
+  return fmt::format("{} against {}, witness {}, {}{}{}", run.routine, run.decoder, run.witness,
+                     report_parts::environment_text(run.environment), file.empty() ? "" : ", ", file);
 }
-
-/// How many words of a difference differ, and how far the farthest.
-struct Extent {
-  std::size_t words = 0;
-  std::uint64_t distance = 0;
-
-  bool operator==(const Extent&) const = default;
-};
-
-Extent extent_of(const Difference& difference, WordKind kind) {
-  Extent extent;
-  for (std::size_t i = 0; i < difference.reference.size(); ++i) {
-    const std::uint64_t distance = ulp_distance(difference.reference[i], difference.subject[i], kind);
-    if (distance != 0) ++extent.words;
-    extent.distance = std::max(extent.distance, distance);
-  }
-  return extent;
-}
-
-Change change_between(const Difference& before, const Difference& after, WordKind kind) {
-  if (before.subject == after.subject) return Change::unchanged;
-  const Extent old_extent = extent_of(before, kind);
-  const Extent new_extent = extent_of(after, kind);
-  if (new_extent.words > old_extent.words || new_extent.distance > old_extent.distance) return Change::worse;
-  return new_extent == old_extent ? Change::changed : Change::better;
-}
-
-/// The differing values that a report lists: the smallest ones. Of a value beyond the last of an incomplete list, or of
-/// one that an interruption may have left out, nothing is known.
-class Listed {
- public:
-  explicit Listed(const RunReport& run) {
-    for (const Difference& difference : run.differences) by_value_.emplace(difference.value, &difference);
-    is_complete_ = run.differences.size() == run.counts.differed;
-    // Values that are declared to differ are in no list.
-    ran_all_ = run.counts.not_run == 0 && run.counts.known == 0;
-  }
-
-  [[nodiscard]] const Difference* find(const Bytes& value) const {
-    const auto found = by_value_.find(value);
-    return found == by_value_.end() ? nullptr : found->second;
-  }
-
-  /// Tells that a value which is not in the list did not differ.
-  [[nodiscard]] bool excludes(const Bytes& value) const {
-    return ran_all_ && (is_complete_ || (!by_value_.empty() && is_less(value, by_value_.rbegin()->first)));
-  }
-
-  [[nodiscard]] const std::map<Bytes, const Difference*, Less>& all() const { return by_value_; }
-
- private:
-  std::map<Bytes, const Difference*, Less> by_value_;
-  bool is_complete_ = true;
-  bool ran_all_ = true;
-};
 
 RunSide side_of(const RunReport& run) {
   return {.present = true,
@@ -98,40 +45,10 @@ RunComparison begin_comparison(const RunReport& run) {
   out.decoder = run.decoder;
   out.witness = run.witness;
   out.environment = run.environment;
-  out.vector_file = run.vector_file;
+  out.vector_file = file_name_of(run.vector_file);
   out.word_names = run.word_names;
   out.word_kind = run.word_kind;
   return out;
-}
-
-void add_change(RunComparison& out, Change change, const Difference* before, const Difference* after) {
-  const Difference& known = before != nullptr ? *before : *after;
-  ++out.told[static_cast<std::size_t>(change)];
-  if (before != nullptr) --out.before.untold;
-  if (after != nullptr) --out.after.untold;
-  out.changes.push_back({change, known.value, known.reference,
-                         before != nullptr ? before->subject : std::vector<std::uint32_t>(),
-                         after != nullptr ? after->subject : std::vector<std::uint32_t>()});
-}
-
-void tell_values(RunComparison& out, const RunReport& before, const RunReport& after) {
-  const Listed old_list(before);
-  const Listed new_list(after);
-  for (const auto& [value, old_difference] : old_list.all()) {
-    if (const Difference* now = new_list.find(value)) {
-      add_change(out, change_between(*old_difference, *now, out.word_kind), old_difference, now);
-    } else if (after.counts.run == 0) {
-      add_change(out, Change::gone, old_difference, nullptr);
-    } else if (new_list.excludes(value)) {
-      add_change(out, Change::fixed, old_difference, nullptr);
-    }
-  }
-  for (const auto& [value, new_difference] : new_list.all()) {
-    if (old_list.find(value) == nullptr && old_list.excludes(value)) {
-      add_change(out, Change::appeared, nullptr, new_difference);
-    }
-  }
-  std::ranges::sort(out.changes, [](const ValueChange& a, const ValueChange& b) { return is_less(a.value, b.value); });
 }
 
 std::string rise(std::string_view what, std::uint64_t before, std::uint64_t after) {
@@ -239,7 +156,8 @@ std::string incomparable(const Report& before_report, const RunReport& before, c
     }
   }
   if (before.digest.empty() && after.digest.empty() && before.counts.not_run == 0 && after.counts.not_run == 0) {
-    return fmt::format("{}: both checked only some of a file's values, and not which is in the reports", name_of(before));
+    return fmt::format("{}: both checked only some of a file's values, and not which is in the reports",
+                       name_of(before));
   }
   if (after.counts.not_run == 0 && before.digest != after.digest) {
     return fmt::format("{}: other values, or other words of the witness: the digests are not the same",
@@ -248,17 +166,32 @@ std::string incomparable(const Report& before_report, const RunReport& before, c
   return {};
 }
 
-auto key_of(const RunReport& run) {
-  return std::tuple(run.routine, run.address, run.decoder, run.witness, run.environment.fpcw, run.environment.mxcsr,
-                    run.vector_file);
+using Key = std::tuple<std::string, std::uint64_t, std::string, std::string, std::uint16_t, std::uint32_t, std::string>;
+
+/// Tells runs apart. A vector file counts where a report has several of one routine only: a recording replays as the
+/// executable verifies, and files are renamed.
+Key key_of(const RunReport& run, bool by_file) {
+  return {run.routine,
+          run.address,
+          run.decoder,
+          run.witness,
+          run.environment.fpcw,
+          run.environment.mxcsr,
+          by_file ? file_name_of(run.vector_file) : std::string()};
 }
 
-using ByKey = std::map<decltype(key_of(RunReport())), const RunReport*>;
+bool has_several_files(const Report& report) {
+  std::set<Key> keys;
+  return std::ranges::any_of(report.runs,
+                             [&](const RunReport& run) { return !keys.insert(key_of(run, false)).second; });
+}
 
-ByKey runs_by_key(std::vector<std::string>& reasons, const Report& report, std::string_view which) {
+using ByKey = std::map<Key, const RunReport*>;
+
+ByKey runs_by_key(std::vector<std::string>& reasons, const Report& report, bool by_file, std::string_view which) {
   ByKey by_key;
   for (const RunReport& run : report.runs) {
-    if (!by_key.emplace(key_of(run), &run).second) {
+    if (!by_key.emplace(key_of(run, by_file), &run).second) {
       reasons.push_back(fmt::format("{}: is twice in the {} report", name_of(run), which));
     }
   }
@@ -266,24 +199,24 @@ ByKey runs_by_key(std::vector<std::string>& reasons, const Report& report, std::
 }
 
 /// Says what a run that only the old report has corresponds to in the new one, when that is the same but for one thing.
-std::string nearly(const RunReport& before, const ByKey& after, const ByKey& others) {
+std::string nearly(const RunReport& before, const ByKey& after, const ByKey& others, bool by_file) {
   for (const auto& [key, candidate] : after) {
     if (others.contains(key)) continue;  // it has its counterpart
     RunReport like = before;
     like.environment = candidate->environment;
-    if (key == key_of(like)) {
+    if (key == key_of(like, by_file)) {
       return fmt::format("{}: another environment in the new report, {}", name_of(before),
                          report_parts::environment_text(candidate->environment));
     }
     like = before;
     like.address = candidate->address;
-    if (key == key_of(like)) {
+    if (key == key_of(like, by_file)) {
       return fmt::format("{}: at {} in the old report, at {} in the new one", name_of(before),
                          report_parts::address_text(before.address), report_parts::address_text(candidate->address));
     }
     like = before;
     like.witness = candidate->witness;
-    if (key == key_of(like))
+    if (key == key_of(like, by_file))
       return fmt::format("{}: witness {} in the new report", name_of(before), candidate->witness);
   }
   return {};
@@ -330,11 +263,12 @@ Comparison compare(const Report& before, const std::string& before_file, const R
   Comparison out;
   out.before = about(before, before_file);
   out.after = about(after, after_file);
-  const ByKey old_runs = runs_by_key(out.incomparable, before, "old");
-  const ByKey new_runs = runs_by_key(out.incomparable, after, "new");
+  const bool by_file = has_several_files(before) || has_several_files(after);
+  const ByKey old_runs = runs_by_key(out.incomparable, before, by_file, "old");
+  const ByKey new_runs = runs_by_key(out.incomparable, after, by_file, "new");
   bool any_match = false;
   for (const RunReport& run : before.runs) {
-    const auto found = new_runs.find(key_of(run));
+    const auto found = new_runs.find(key_of(run, by_file));
     if (found != new_runs.end()) {
       any_match = true;
       std::string reason = incomparable(before, run, after, *found->second);
@@ -343,14 +277,14 @@ Comparison compare(const Report& before, const std::string& before_file, const R
       } else {
         out.incomparable.push_back(std::move(reason));
       }
-    } else if (std::string reason = nearly(run, new_runs, old_runs); !reason.empty()) {
+    } else if (std::string reason = nearly(run, new_runs, old_runs, by_file); !reason.empty()) {
       out.incomparable.push_back(std::move(reason));
     } else {
       out.runs.push_back(lost_run(run));
     }
   }
   for (const RunReport& run : after.runs) {
-    if (!old_runs.contains(key_of(run))) out.runs.push_back(added_run(run));
+    if (!old_runs.contains(key_of(run, by_file))) out.runs.push_back(added_run(run));
   }
   if (!any_match && out.incomparable.empty()) out.incomparable.push_back("the reports have no run in common");
   return out;

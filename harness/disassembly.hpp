@@ -1,4 +1,6 @@
 #pragma once
+#include "harness/image.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -6,8 +8,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "harness/image.hpp"
 
 namespace bitwitness {
 
@@ -18,9 +18,9 @@ struct Instruction {
   std::uint32_t size = 0;
   std::string text;  ///< "fld dword ptr [eax + 4]"
   Flow flow = Flow::next;
-  std::optional<std::uint64_t> target;             ///< of a direct jump or call
-  std::vector<std::uint64_t> memory_references;    ///< absolute addresses its operands name
-  std::vector<std::uint64_t> immediates;           ///< immediate operands, zero-extended from their width
+  std::optional<std::uint64_t> target;           ///< of a direct jump or call
+  std::vector<std::uint64_t> memory_references;  ///< absolute addresses its operands name
+  std::vector<std::uint64_t> immediates;         ///< immediate operands, zero-extended from their width
 };
 
 /// Decodes one instruction at an address of the image. Nothing when the bytes are not one or are not there.
@@ -37,9 +37,11 @@ struct Listing {
 };
 
 /// Follows direct jumps (and direct calls, when asked) from an address, up to `limit` instructions.
-Listing disassemble_routine(const Image& image, std::uint64_t address, std::size_t limit = 4096, bool follow_calls = false);
+Listing disassemble_routine(const Image& image, std::uint64_t address, std::size_t limit = 4096,
+                            bool follow_calls = false);
 
-/// Returns the SHA-256 of the listing's instruction bytes in address order, in lowercase hex: the identity of a routine.
+/// Returns the SHA-256 of the listing's instruction bytes in address order, in lowercase hex: the identity of a
+/// routine.
 std::string routine_sha256(const Image& image, const Listing& listing);
 
 /// Version of the disassembler, e.g. "4.0.2".

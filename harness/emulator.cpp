@@ -97,8 +97,8 @@ struct Emulator::Impl {
     if (error != UC_ERR_OK) throw Error(fmt::format("the emulator refuses a hook: {}", uc_strerror(error)));
   }
 
-  /// Runs what a callback does. An exception must not pass through the emulator's frames, which are not C++: it waits here
-  /// until `start` has left them.
+  /// Runs what a callback does. An exception must not pass through the emulator's frames, which are not C++: it waits
+  /// here until `start` has left them.
   template <typename Work>
   void guarded(Work work) {
     try {
@@ -233,7 +233,9 @@ void Emulator::open() {
 
 Emulator::~Emulator() = default;
 
-void Emulator::close() { impl_.reset(); }
+void Emulator::close() {
+  impl_.reset();
+}
 
 void Emulator::map(std::uint64_t address, std::span<std::byte> memory, bool writable, bool executable) {
   const std::uint32_t permissions =
@@ -326,7 +328,8 @@ Trap Emulator::run(std::uint64_t address) {
     replace_engine();
     return trap;
   }
-  if ((trap.kind == Trap::Kind::invalid || trap.kind == Trap::Kind::interrupt) && impl_->memories.is_blotted(program_counter())) {
+  if ((trap.kind == Trap::Kind::invalid || trap.kind == Trap::Kind::interrupt) &&
+      impl_->memories.is_blotted(program_counter())) {
     trap = {Trap::Kind::engine, Access::execute, program_counter(), 0, Trap::broke_off};
   }
   if (impl_->failure) std::rethrow_exception(std::exchange(impl_->failure, nullptr));
@@ -404,9 +407,11 @@ std::string_view verb(Access access) {
     case Access::write:
       return "writes";
     case Access::execute:
+      return "executes";
+    case Access::any:
       break;
   }
-  return "executes";
+  return "accesses";
 }
 
 std::string unicorn_version() {

@@ -10,9 +10,9 @@
 
 namespace bitwitness {
 
-enum class Access : std::uint8_t { read, write, execute };
+enum class Access : std::uint8_t { read, write, execute, any };
 
-/// "reads", "writes" or "executes".
+/// "reads", "writes", "executes" or "accesses".
 std::string_view verb(Access access);
 
 /// What stopped guest code before it was done.

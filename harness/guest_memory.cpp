@@ -46,6 +46,17 @@ Region thread_block_of(const CallPlan& plan) {
   return {plan.layout.whole.end(), 2 * page_size};
 }
 
+std::vector<std::byte> thread_block_bytes(const CallPlan& plan, std::uint64_t address) {
+  const Region& stack = plan.layout.stack;
+  // Handlers of exceptions are a chain, which ends so, in 32-bit code alone.
+  const std::array<std::uint64_t, 7> words{
+      plan.is_64_bit ? 0 : 0xffffffff, stack.end(), stack.address, 0, 0, 0, address};
+  const std::size_t width = plan.is_64_bit ? 8 : 4;
+  std::vector<std::byte> bytes(words.size() * width);
+  for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(bytes.data() + i * width, &words.at(i), width);
+  return bytes;
+}
+
 GuestMemory::GuestMemory(Emulator& emulator, const Image& image, const CallPlan& plan, bool image_is_writable,
                          bool thread_block)
     : base_(plan.layout.whole.address),
@@ -59,15 +70,11 @@ GuestMemory::GuestMemory(Emulator& emulator, const Image& image, const CallPlan&
 }
 
 void GuestMemory::map_thread_block(Emulator& emulator, const CallPlan& plan, bool writable) {
-  // No handler of exceptions (a chain in 32-bit code alone), the stack's ends, and the block's own address.
   const Region region = thread_block_of(plan);
-  const Region& stack = plan.layout.stack;
-  const std::array<std::uint64_t, 7> block{
-      plan.is_64_bit ? 0 : 0xffffffff, stack.end(), stack.address, 0, 0, 0, region.address};
   copies_.emplace_back(region.size);
   const std::span<std::byte> memory = copies_.back().bytes();
-  const std::size_t width = plan.is_64_bit ? 8 : 4;
-  for (std::size_t i = 0; i < block.size(); ++i) std::memcpy(memory.data() + i * width, &block.at(i), width);
+  const std::vector<std::byte> block = thread_block_bytes(plan, region.address);
+  std::memcpy(memory.data(), block.data(), block.size());
   if (plan.is_64_bit) emulator.set_gs_base(region.address);
   emulator.map(region.address, memory, writable, false);
   if (writable) {

@@ -31,6 +31,9 @@ class HostPages {
 /// in 32-bit code, gs behind the surroundings in 64-bit code.
 Region thread_block_of(const CallPlan& plan);
 
+/// What fs (32-bit) or gs (64-bit) leads to: no handler of exceptions, the stack's ends, and its own address.
+std::vector<std::byte> thread_block_bytes(const CallPlan& plan, std::uint64_t address);
+
 /// The memory a routine sees: the image, with every import bound to a trap, and the surroundings of a call.
 class GuestMemory {
  public:

@@ -21,8 +21,7 @@ constexpr std::size_t most_notes = 40;
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return result;
 }
 
@@ -141,13 +140,14 @@ class Image::Linker {
     if (size > most) throw Error(fmt::format("{}: {} bytes are more than the {} that can be set", name, size, most));
     require_free(address, size, name);
     image_.pages.emplace_back(static_cast<std::size_t>(size));
-    return image_.segments.emplace_back(Segment{.name = name,
-                                                .address = address,
-                                                .bytes = image_.pages.back().bytes().first(static_cast<std::size_t>(size)),
-                                                .used = size,
-                                                .writable = writable,
-                                                .executable = executable,
-                                                .is_added = true});
+    return image_.segments.emplace_back(
+        Segment{.name = name,
+                .address = address,
+                .bytes = image_.pages.back().bytes().first(static_cast<std::size_t>(size)),
+                .used = size,
+                .writable = writable,
+                .executable = executable,
+                .is_added = true});
   }
 
   void set_pointer(std::uint64_t slot, std::uint64_t value) {

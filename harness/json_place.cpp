@@ -158,9 +158,11 @@ bool JsonPlace::flag() const {
   return json_.get<bool>();
 }
 
-std::uint64_t JsonPlace::count() const {
+std::uint64_t JsonPlace::count(std::uint64_t most) const {
   require(json_.is_number_unsigned(), "is not a count");
-  return json_.get<std::uint64_t>();
+  const auto number = json_.get<std::uint64_t>();
+  if (number > most) refuse(fmt::format("is {}, at most {} are allowed", number, most));
+  return number;
 }
 
 std::uint64_t JsonPlace::hex(std::uint64_t most) const {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,7 +45,9 @@ class JsonPlace {
   [[nodiscard]] std::string text() const;
   [[nodiscard]] std::vector<std::string> texts() const;
   [[nodiscard]] bool flag() const;
-  [[nodiscard]] std::uint64_t count() const;
+
+  /// Reads an integer from 0 to a bound.
+  [[nodiscard]] std::uint64_t count(std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) const;
 
   /// Reads a number from a text of hex digits, up to a bound; "0x" may stand before them.
   [[nodiscard]] std::uint64_t hex(std::uint64_t most) const;

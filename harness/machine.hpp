@@ -1,4 +1,7 @@
 #pragma once
+#include "harness/image.hpp"
+#include "harness/signature.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,9 +12,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "harness/image.hpp"
-#include "harness/signature.hpp"
 
 // Argument order in this project: object, outputs, inputs, options. Spans, never pointer and length.
 
@@ -59,10 +59,10 @@ struct Observation {
 
 /// What a batch gave: one outcome and `word_count` words per value. Reused between calls to save allocation.
 struct Batch {
-  std::vector<std::uint32_t> words;    ///< of a value that did not return: unspecified
-  std::vector<OutcomeKind> outcomes;   ///< one per value
-  bool unfinished = false;             ///< a stop was requested meanwhile: the rest is meaningless
-  std::vector<Incident> incidents;     ///< one per value that did not return, by rising index
+  std::vector<std::uint32_t> words;   ///< of a value that did not return: unspecified
+  std::vector<OutcomeKind> outcomes;  ///< one per value
+  bool unfinished = false;            ///< a stop was requested meanwhile: the rest is meaningless
+  std::vector<Incident> incidents;    ///< one per value that did not return, by rising index
 };
 
 struct MachineOptions {
@@ -86,8 +86,8 @@ class Machine {
   /// on what earlier values left behind or on what it was not given.
   virtual void run_alone(Batch& out, std::span<const std::byte> packed, const Environment& environment) = 0;
 
-  /// Runs one value alone and says where its path depends on the processor or on bytes of the image's writable data, one
-  /// clause each that reports print. A witness that cannot tell says nothing.
+  /// Runs one value alone and says where its path depends on the processor or on bytes of the image's writable data,
+  /// one clause each that reports print. A witness that cannot tell says nothing.
   virtual std::vector<std::string> path(std::span<const std::byte> packed, const Environment& environment) {
     static_cast<void>(packed);
     static_cast<void>(environment);
@@ -101,11 +101,19 @@ class Machine {
   [[nodiscard]] virtual std::string_view witness() const = 0;
 };
 
-/// Creates a machine that emulates. Throws Error when the routine's address is not code or its signature cannot be called.
-/// The image must outlive the machine.
+/// Creates a machine that emulates. Throws Error when the routine's address is not code or its signature cannot be
+/// called. The image must outlive the machine.
 std::unique_ptr<Machine> make_unicorn_machine(const Image& image, const Routine& routine,
                                               const MachineOptions& options = {});
 std::unique_ptr<Machine> make_unicorn_machine(Image&& image, const Routine& routine,
                                               const MachineOptions& options = {}) = delete;
+
+/// Creates a machine that executes on this computer's own processor (x86-64 Linux), in processes that can reach
+/// nothing. A call that does not return is ended by processor time, 20 ns for each instruction of the budget. Throws
+/// Error as the other one does, and when the system does not allow it.
+std::unique_ptr<Machine> make_host_machine(const Image& image, const Routine& routine,
+                                           const MachineOptions& options = {});
+std::unique_ptr<Machine> make_host_machine(Image&& image, const Routine& routine,
+                                           const MachineOptions& options = {}) = delete;
 
 }  // namespace bitwitness

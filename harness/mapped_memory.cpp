@@ -14,7 +14,9 @@ MappedMemories::Page::Page(std::span<const std::byte> original) : storage(2 * pa
 
 void MappedMemories::blot_out(std::uint64_t address, std::uint32_t writable) {
   blotted_.push_back(address);
-  const auto holds = [address](const MappedMemory& mapping) { return address - mapping.address < mapping.memory.size(); };
+  const auto holds = [address](const MappedMemory& mapping) {
+    return address - mapping.address < mapping.memory.size();
+  };
   const auto found = std::ranges::find_if(mappings_, holds);
   const std::uint64_t offset = address % page_size;
   if (found == mappings_.end() || (found->permissions & writable) != 0 || offset + 2 > page_size) return;

@@ -1,6 +1,8 @@
 #include "harness/merging_parts.hpp"
 
 #include "harness/error.hpp"
+#include "harness/report_parts.hpp"
+#include "harness/vectors/vector_format.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -60,8 +62,10 @@ std::vector<std::size_t> order_of(std::span<const ShardFile> files) {
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return shards[i].index; });
   for (std::size_t i = 1; i < order.size(); ++i) {
     if (shards[order[i]].index != shards[order[i - 1]].index) continue;
-    throw Error(
-        fmt::format("{}: is shard {} as {} is", files[order[i]].file, files[order[i]].shard, files[order[i - 1]].file));
+    const ShardFile& first = files[order[i - 1]];
+    const ShardFile& again = files[order[i]];
+    throw Error(fmt::format("{}: shard {} is there twice, as file {} ({}) and as file {} of those given", again.file,
+                            again.shard, order[i - 1] + 1, first.file, order[i] + 1));
   }
   if (const std::uint64_t count = shards.front().count; files.size() != count) {
     std::vector<Shard> sorted;
@@ -95,6 +99,40 @@ void require_same(const ShardFile& first, const ShardFile& other, std::string_vi
   };
   throw Error(fmt::format("{}: {} are others than in {}: {} and {}", other.file, what, first.file,
                           text(theirs, of_other), text(ours, of_first)));
+}
+
+void require_same(const ShardFile& first, const ShardFile& other, const RunSource& of_first,
+                  const RunSource& of_other) {
+  const auto same = [&](std::string_view name, std::string_view a, std::string_view b) {
+    require_same(first, other, name, a, b);
+  };
+  same("the image", of_first.image_name, of_other.image_name);
+  same("the image's SHA-256", of_first.image_sha256, of_other.image_sha256);
+  same("the image's format", to_string(of_first.image_format), to_string(of_other.image_format));
+  same("the image being a stand-in", of_first.stand_in ? "true" : "false", of_other.stand_in ? "true" : "false");
+  same("the version of bitwitness", of_first.tool_version, of_other.tool_version);
+  same("the version of unicorn", of_first.engine.unicorn, of_other.engine.unicorn);
+  same("the version of capstone", of_first.engine.capstone, of_other.engine.capstone);
+  same("the version of lief", of_first.engine.lief, of_other.engine.lief);
+}
+
+void require_same(const ShardFile& first, const ShardFile& other, std::string_view prefix, const RunSubject& of_first,
+                  const RunSubject& of_other) {
+  const auto what = [prefix](std::string_view name) { return fmt::format("{}{}", prefix, name); };
+  const auto same = [&](std::string_view name, const auto& a, const auto& b) {
+    require_same(first, other, what(name), a, b);
+  };
+  same("the routine", of_first.routine, of_other.routine);
+  same("the address", report_parts::address_text(of_first.address), report_parts::address_text(of_other.address));
+  same("the signature", of_first.signature, of_other.signature);
+  same("the routine's SHA-256", of_first.routine_sha256, of_other.routine_sha256);
+  same("the decoder", of_first.decoder, of_other.decoder);
+  same("the witness", of_first.witness, of_other.witness);
+  same("the environment", report_parts::environment_text(of_first.environment),
+       report_parts::environment_text(of_other.environment));
+  same("the sources", of_first.sources, of_other.sources);
+  same("the words", of_first.word_names, of_other.word_names);
+  same("the kind of the words", vectors::to_string(of_first.word_kind), vectors::to_string(of_other.word_kind));
 }
 
 }  // namespace bitwitness::merging_parts

@@ -2,6 +2,7 @@
 #include "harness/report.hpp"
 #include "harness/values.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -30,8 +31,59 @@ void require_range(const ShardFile& file, std::uint64_t whole, std::uint64_t fir
 void require_same(const ShardFile& first, const ShardFile& other, std::string_view what, std::string_view of_first,
                   std::string_view of_other);
 
-/// Throws the same unless both have the same facts about where values come from.
+/// Throws Error that says where two lists are not the same.
 void require_same(const ShardFile& first, const ShardFile& other, std::string_view what,
                   const std::vector<std::string>& of_first, const std::vector<std::string>& of_other);
+
+/// What the reports and the vector files of one run both say of it: empty texts are compared like others.
+struct RunSource {
+  std::string image_name;
+  std::string image_sha256;
+  ImageFormat image_format = ImageFormat::pe32;
+  bool stand_in = false;
+  std::string tool_version;
+  Engine engine;
+};
+
+/// What they both say of its routine and words.
+struct RunSubject {
+  std::string routine;
+  std::uint64_t address = 0;
+  std::string signature;
+  std::string routine_sha256;
+  std::string decoder;
+  std::string witness;
+  Environment environment;
+  std::vector<std::string> sources;
+  std::vector<std::string> word_names;
+  WordKind word_kind = WordKind::f32;
+};
+
+/// Throws Error unless two shards are about the same executable and were made by the same program. The processor may be
+/// another.
+void require_same(const ShardFile& first, const ShardFile& other, const RunSource& of_first, const RunSource& of_other);
+
+/// Throws Error unless two shards are about the same routine. `prefix` stands before what the message names.
+void require_same(const ShardFile& first, const ShardFile& other, std::string_view prefix, const RunSubject& of_first,
+                  const RunSubject& of_other);
+
+/// Takes what one of the reports or headers says.
+template <typename Source>
+RunSource source_of(const Source& from) {
+  return {from.image_name, from.image_sha256, from.image_format, from.stand_in, from.tool_version, from.engine};
+}
+
+template <typename Source>
+RunSubject subject_of(const Source& from) {
+  return {from.routine, from.address,     from.signature, from.routine_sha256, from.decoder,
+          from.witness, from.environment, from.sources,   from.word_names,     from.word_kind};
+}
+
+/// Appends the findings of the next shard, up to a number in all.
+template <typename Finding>
+void append_up_to(std::vector<Finding>& out, std::size_t limit, const std::vector<Finding>& more) {
+  const std::size_t count = std::min(limit - out.size(), more.size());
+  out.insert(out.end(), more.begin(), more.begin() + static_cast<std::ptrdiff_t>(count));
+}
 
 }  // namespace bitwitness::merging_parts

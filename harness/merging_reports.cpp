@@ -1,4 +1,5 @@
 #include "harness/error.hpp"
+#include "harness/facts.hpp"
 #include "harness/merging.hpp"
 #include "harness/merging_parts.hpp"
 #include "harness/report_parts.hpp"
@@ -6,7 +7,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -14,6 +14,7 @@ namespace bitwitness {
 
 namespace {
 
+using merging_parts::append_up_to;
 using merging_parts::require_same;
 using merging_parts::ShardFile;
 
@@ -24,10 +25,6 @@ struct ShardRun {
 
   [[nodiscard]] const ShardPart& part() const { return *run.part; }
 };
-
-std::string text_of(const Environment& environment) {
-  return report_parts::environment_text(environment);
-}
 
 /// Notes that say nothing of single values: those before the ones about the first value and the facts.
 std::vector<std::string> common_notes(const RunReport& run) {
@@ -42,17 +39,7 @@ void require_same_run(const ShardRun& first, const ShardRun& other, std::size_t 
   };
   const RunReport& a = first.run;
   const RunReport& b = other.run;
-  same("the routine", a.routine, b.routine);
-  same("the address", report_parts::address_text(a.address), report_parts::address_text(b.address));
-  same("the signature", a.signature, b.signature);
-  same("the routine's SHA-256", a.routine_sha256, b.routine_sha256);
-  same("the decoder", a.decoder, b.decoder);
-  same("the witness", a.witness, b.witness);
-  same("the environment", text_of(a.environment), text_of(b.environment));
-  require_same(first.file, other.file, what("the sources"), a.sources, b.sources);
-  require_same(first.file, other.file, what("the words"), a.word_names, b.word_names);
-  same("the kind of the words", std::to_string(static_cast<int>(a.word_kind)),
-       std::to_string(static_cast<int>(b.word_kind)));
+  require_same(first.file, other.file, what(""), merging_parts::subject_of(a), merging_parts::subject_of(b));
   same("the SHA-256 of all values", a.part->values_sha256, b.part->values_sha256);
   same("the number of all values", std::to_string(a.part->whole), std::to_string(b.part->whole));
   same("the budget", std::to_string(a.part->budget), std::to_string(b.part->budget));
@@ -79,21 +66,6 @@ void require_ranges(const std::vector<ShardRun>& shards, std::size_t number) {
       largest = largest.empty() || is_less(largest, failure.value) ? std::span(failure.value) : largest;
     }
     last = largest;
-  }
-}
-
-template <typename Finding>
-void append_up_to(std::vector<Finding>& out, std::size_t limit, const std::vector<Finding>& more) {
-  const std::size_t count = std::min(limit - out.size(), more.size());
-  out.insert(out.end(), more.begin(), more.begin() + static_cast<std::ptrdiff_t>(count));
-}
-
-void add_facts(std::map<std::string, Fact>& into, const std::vector<Fact>& facts) {
-  for (const Fact& fact : facts) {
-    const auto [known, is_new] = into.emplace(fact.what, fact);
-    if (is_new) continue;
-    known->second.values += fact.values;
-    if (is_less(fact.first_value, known->second.first_value)) known->second.first_value = fact.first_value;
   }
 }
 
@@ -126,7 +98,7 @@ RunReport merge_runs(const std::vector<ShardRun>& shards, std::size_t number) {
   std::size_t limit = std::numeric_limits<std::size_t>::max();
   for (const ShardRun& shard : shards) limit = std::min<std::size_t>(limit, shard.part().limit);
   Sha256 digest;
-  std::map<std::string, Fact> facts;
+  FactSum facts;
   for (const ShardRun& shard : shards) {
     const RunReport& run = shard.run;
     add_counts(out.counts, run.counts);
@@ -134,19 +106,15 @@ RunReport merge_runs(const std::vector<ShardRun>& shards, std::size_t number) {
     out.max_ulp = std::max(out.max_ulp, run.max_ulp);
     append_up_to(out.differences, limit, run.differences);
     append_up_to(out.failures, limit, run.failures);
-    out.isolation.sampled += run.isolation.sampled;
-    if (out.isolation.unstable == 0) out.isolation.first_value = run.isolation.first_value;
-    out.isolation.unstable += run.isolation.unstable;
+    add_isolation(out.isolation, run.isolation);
     for (const std::string& chunk : shard.part().chunks) digest.update(std::as_bytes(std::span(chunk)));
-    add_facts(facts, shard.part().facts);
+    facts.add(shard.part().facts);
   }
   out.digest = digest.hex();
 
   const std::size_t own = report_parts::fact_notes(shards.front().part().facts).size();
   out.notes.resize(out.notes.size() - own);  // those about the first value stay
-  std::vector<Fact> sorted;
-  for (auto& [what, fact] : facts) sorted.push_back(std::move(fact));
-  for (std::string& note : report_parts::fact_notes(sorted)) out.notes.push_back(std::move(note));
+  for (std::string& note : report_parts::fact_notes(facts.take())) out.notes.push_back(std::move(note));
   return out;
 }
 
@@ -165,19 +133,10 @@ ShardFile shard_file(const NamedReport& named) {
 }
 
 void require_same_report(const ShardFile& first_file, const Report& first, const ShardFile& file, const Report& other) {
-  const auto same = [&](std::string_view name, std::string_view of_first, std::string_view of_other) {
-    require_same(first_file, file, name, of_first, of_other);
-  };
-  same("the image", first.image_name, other.image_name);
-  same("the image's SHA-256", first.image_sha256, other.image_sha256);
-  same("the image's format", to_string(first.image_format), to_string(other.image_format));
-  same("the image being a stand-in", first.stand_in ? "true" : "false", other.stand_in ? "true" : "false");
-  same("the version of bitwitness", first.tool_version, other.tool_version);
-  same("the version of unicorn", first.engine.unicorn, other.engine.unicorn);
-  same("the version of capstone", first.engine.capstone, other.engine.capstone);
-  same("the version of lief", first.engine.lief, other.engine.lief);
+  require_same(first_file, file, merging_parts::source_of(first), merging_parts::source_of(other));
   require_same(first_file, file, "the notes", first.notes, other.notes);
-  same("the number of runs", std::to_string(first.runs.size()), std::to_string(other.runs.size()));
+  require_same(first_file, file, "the number of runs", std::to_string(first.runs.size()),
+               std::to_string(other.runs.size()));
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "harness/error.hpp"
+#include "harness/facts.hpp"
 #include "harness/merging.hpp"
-#include "harness/merging_notes.hpp"
 #include "harness/merging_parts.hpp"
-#include "harness/report_parts.hpp"
 
 #include <algorithm>
 
@@ -31,28 +30,53 @@ void require_same_source(const ShardFile& first_file, const VectorFile& first, c
   const auto same = [&](std::string_view name, std::string_view of_first, std::string_view of_other) {
     require_same(first_file, file, name, of_first, of_other);
   };
-  same("the image", a.image_name, b.image_name);
-  same("the image's SHA-256", a.image_sha256, b.image_sha256);
-  same("the image's format", to_string(a.image_format), to_string(b.image_format));
-  same("the image being a stand-in", a.stand_in ? "true" : "false", b.stand_in ? "true" : "false");
-  same("the version of bitwitness", a.tool_version, b.tool_version);
-  same("the version of unicorn", a.engine.unicorn, b.engine.unicorn);
-  same("the version of capstone", a.engine.capstone, b.engine.capstone);
-  same("the version of lief", a.engine.lief, b.engine.lief);
-  same("the routine", a.routine, b.routine);
-  same("the address", report_parts::address_text(a.address), report_parts::address_text(b.address));
-  same("the signature", a.signature, b.signature);
-  same("the routine's SHA-256", a.routine_sha256, b.routine_sha256);
-  same("the witness", a.witness, b.witness);
-  same("the environment", report_parts::environment_text(a.environment), report_parts::environment_text(b.environment));
-  same("the decoder", a.decoder, b.decoder);
-  require_same(first_file, file, "the sources", a.sources, b.sources);
-  require_same(first_file, file, "the words", a.word_names, b.word_names);
+  require_same(first_file, file, merging_parts::source_of(a), merging_parts::source_of(b));
+  require_same(first_file, file, "", merging_parts::subject_of(a), merging_parts::subject_of(b));
   require_same(first_file, file, "the fields", fields_text(a.fields), fields_text(b.fields));
-  same("the kind of words", std::to_string(static_cast<int>(a.word_kind)), std::to_string(static_cast<int>(b.word_kind)));
   same("the packed size", std::to_string(a.packed_size), std::to_string(b.packed_size));
   same("the number of words", std::to_string(a.word_count), std::to_string(b.word_count));
   same("the detail", to_string(first.detail()), to_string(other.detail()));
+}
+
+/// Notes that all shards begin with, then what each says besides, with its name before it.
+std::vector<std::string> merged_notes(std::span<const VectorHeader* const> shards) {
+  const std::vector<std::string>& first = shards.front()->notes;
+  std::size_t common = first.size();
+  for (const VectorHeader* shard : shards) {
+    const auto [at, other] = std::ranges::mismatch(first, shard->notes);
+    common = std::min(common, static_cast<std::size_t>(at - first.begin()));
+  }
+  std::vector<std::string> out(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(common));
+  for (const VectorHeader* shard : shards) {
+    for (const std::string& note : std::span(shard->notes).subspan(common)) {
+      out.push_back("shard " + shard->shard + ": " + note);
+    }
+  }
+  return out;
+}
+
+/// Puts the headers of shards, given in the order of their values, together.
+VectorHeader merged_header(std::span<const VectorHeader* const> shards) {
+  VectorHeader out = *shards.front();
+  out.notes = merged_notes(shards);
+  out.shard.clear();
+  out.count = 0;
+  out.recorded = {};
+  RecordedRun& recorded = out.recorded;
+  recorded.limit =
+      std::ranges::min(shards, {}, [](const VectorHeader* shard) { return shard->recorded.limit; })->recorded.limit;
+  FactSum facts;
+  for (const VectorHeader* shard : shards) {
+    if (out.count == 0) recorded.path = shard->recorded.path;
+    out.count += shard->count;
+    add_isolation(recorded.isolation, shard->recorded.isolation);
+    facts.add(shard->recorded.facts);
+    recorded.facts_left_out += shard->recorded.facts_left_out;
+    merging_parts::append_up_to(recorded.failures, static_cast<std::size_t>(recorded.limit), shard->recorded.failures);
+  }
+  recorded.facts = facts.take();
+  fit_header(out);
+  return out;
 }
 
 }  // namespace
@@ -61,18 +85,16 @@ void merge_vectors(std::span<const VectorFile> shards, const VectorWriter::Sink&
   std::vector<ShardFile> files;
   for (const VectorFile& shard : shards) {
     files.push_back({shard.name(), shard.header().shard});
+    if (shard.has_known_differences()) {
+      throw Error(
+          fmt::format("{}: its known differences would be lost: take them into a file of their own", shard.name()));
+    }
     require_same_source(files.front(), shards.front(), files.back(), shard);
   }
   const std::vector<std::size_t> order = merging_parts::order_of(files);
-  std::vector<merging_parts::ShardNotes> notes;
-  for (const std::size_t i : order) {
-    notes.push_back({files[i].shard, shards[i].header().count == 0, shards[i].header().notes});
-  }
-  VectorHeader header = shards[order.front()].header();
-  header.notes = merging_parts::merge_notes(notes);
-  header.shard.clear();
-  header.count = 0;
-  for (const std::size_t i : order) header.count += shards[i].header().count;
+  std::vector<const VectorHeader*> headers;
+  for (const std::size_t i : order) headers.push_back(&shards[i].header());
+  const VectorHeader header = merged_header(headers);
   std::uint64_t begin = 0;
   for (const std::size_t i : order) {
     merging_parts::require_range(files[i], header.count, begin, shards[i].header().count);

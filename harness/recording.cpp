@@ -2,7 +2,6 @@
 
 #include "harness/disassembly.hpp"
 #include "harness/error.hpp"
-#include "harness/report_parts.hpp"
 #include "harness/signature.hpp"
 #include "harness/spill_file.hpp"
 
@@ -74,19 +73,13 @@ void fill(VectorHeader& header, const Image& image, const Routine& routine, cons
   header.count = values.size();
 }
 
-void add_notes(std::vector<std::string>& notes, WitnessResult& result) {
-  for (std::string& note : result.path) notes.push_back(std::move(note));
-  for (std::string& note : report_parts::fact_notes(result.facts)) notes.push_back(std::move(note));
-  // That a sample alone gave the same words goes without saying.
-  if (result.isolation.unstable > 0) notes.push_back(report_parts::isolation_text(result.isolation));
-  const std::uint64_t failed = result.tally.wrong();
-  const std::vector<Failure> failures = result.tally.failures.take();
-  for (const Failure& failure : failures) {
-    notes.push_back(fmt::format("no result for {}: {}", to_hex(failure.value), report_parts::failure_text(failure)));
-  }
-  if (!failures.empty() && failed > failures.size()) {
-    notes.push_back(fmt::format("{} more values without a result are not listed", failed - failures.size()));
-  }
+RecordedRun recorded_run(WitnessResult& result, std::size_t limit) {
+  return {.isolation = result.isolation,
+          .path = std::move(result.path),
+          .facts = std::move(result.facts),
+          .facts_left_out = 0,
+          .failures = result.tally.failures.take(),
+          .limit = limit};
 }
 
 }  // namespace
@@ -106,8 +99,7 @@ Recording record(VectorHeader header, const Image& image, const Routine& routine
                             routine.signature.packed_size()));
   }
   fill(header, image, routine, environment, values);
-  // A header that contradicts itself is refused before hours of work.
-  static_cast<void>(VectorWriter(header, VectorDetail::words, [](std::span<const std::byte>) {}));
+  require_header(header);  // before hours of work
 
   const auto chunks = std::make_shared<RecordedChunks>(header.packed_size, header.word_count);
   WitnessResult result = run_witness(
@@ -123,7 +115,8 @@ Recording record(VectorHeader header, const Image& image, const Routine& routine
   recording.isolation = result.isolation;
   recording.is_whole = recording.counts.not_run == 0 && !options.stop.stop_requested();
   header.witness = result.witness;
-  add_notes(header.notes, result);
+  header.recorded = recorded_run(result, options.limit);
+  fit_header(header);
   recording.header = std::move(header);
   recording.chunks = chunks;
   return recording;

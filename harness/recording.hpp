@@ -28,9 +28,9 @@ struct Recording {
 };
 
 /// Runs a routine on every value. Of `header` what the caller knows is taken (tool, engine, decoder, names and kind of
-/// the words, fields, first notes), the rest is filled in; notes of what happened beside the results and of values
-/// without one (at most `limit`) are added. Throws Error when sizes do not fit, the routine cannot be called, or there
-/// is no room.
+/// the words, fields, notes), the rest is filled in: what happened beside the results, and values without one (at most
+/// `limit`, and at most as many as a header has room for). Throws Error when sizes do not fit, the routine cannot be
+/// called, or there is no room.
 Recording record(VectorHeader header, const Image& image, const Routine& routine, const Environment& environment,
                  const ValueSet& values, const RunOptions& options = {});
 

@@ -8,8 +8,8 @@
 
 namespace bitwitness {
 
-/// Returns what an emulator executes at an address of the image: what disassemble_one does, and far jumps and calls to a
-/// register, which are no instructions and which it nevertheless has.
+/// Returns what an emulator executes at an address of the image: what disassemble_one does, and far jumps and calls to
+/// a register, which are no instructions and which it nevertheless has.
 std::optional<Instruction> executed_instruction(const Image& image, std::uint64_t address);
 
 /// Says why an emulator must not be trusted with an instruction of the image ("is VEX-encoded, …"). Empty when it may

@@ -3,11 +3,12 @@
 #include "harness/chunk_threads.hpp"
 #include "harness/error.hpp"
 #include "harness/printable.hpp"
+#include "harness/progress_gate.hpp"
+#include "harness/replay_groups.hpp"
 #include "harness/tally.hpp"
 #include "harness/values.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -16,22 +17,6 @@
 
 namespace bitwitness {
 namespace {
-
-constexpr std::chrono::milliseconds progress_interval{100};
-
-struct DifferingGroup {
-  std::size_t count = 0;
-  std::vector<std::byte> first;
-  std::vector<std::byte> last;
-};
-
-/// What the groups of a file of digests showed.
-struct GroupTally {
-  explicit GroupTally(std::size_t limit) : listed(limit) {}
-
-  std::uint64_t differing = 0;
-  Smallest<DifferingGroup> listed;
-};
 
 class Replaying {
  public:
@@ -120,11 +105,7 @@ class Replaying {
           continue;
         }
         tally_.counts.differed += returned;
-        ++groups_.differing;
-        if (!groups_.listed.wants(block_.first + first)) continue;
-        const auto low = packed.first(size);
-        const auto high = packed.last(size);
-        groups_.listed.add(block_.first + first, {values, {low.begin(), low.end()}, {high.begin(), high.end()}});
+        groups_.add(block_.first + first, packed, size);
       }
       // Values and groups could have been written anew under the digest of other ones.
       if (tally_.counts.differed == differed_before &&
@@ -232,17 +213,13 @@ class Replaying {
     const std::scoped_lock lock(mutex_);
     done_ += values;
     wrong_ += wrong;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_progress_ < progress_interval && done_ != to_run_) return;
-    last_progress_ = now;
-    options_.progress({done_, to_run_, wrong_});
+    if (gate_.passes(done_ == to_run_)) options_.progress({done_, to_run_, wrong_});
   }
 
   void merge(Tally&& tally, GroupTally&& groups) {
     const std::scoped_lock lock(mutex_);
     total_.merge(std::move(tally));
-    groups_.differing += groups.differing;
-    groups_.listed.merge(std::move(groups.listed));
+    groups_.merge(std::move(groups));
   }
 
   RunReport report() {
@@ -268,14 +245,17 @@ class Replaying {
     report.max_ulp = total_.max_ulp;
     report.differences = total_.differences.take();
     report.failures = total_.failures.take();
-    for (Failure& failure : report.failures) failure.reason = "so it was recorded";
+    for (Failure& failure : report.failures) tell_recorded(failure);
+    report.isolation = header_.recorded.isolation;
     report.vector_file = file_.name();
     report.notes = subject_.notes;
     if (!options_.only.empty()) {
       report.notes.push_back(fmt::format("{} of the file's {} values, as asked for", to_run_, header_.count));
     }
-    add_group_notes(report);
-    report.notes.insert(report.notes.end(), header_.notes.begin(), header_.notes.end());
+    if (file_.detail() == VectorDetail::digests) {
+      for (std::string& note : groups_.take_notes()) report.notes.push_back(std::move(note));
+    }
+    for (std::string& note : notes_of(header_)) report.notes.push_back(std::move(note));
     for (std::size_t k = 0; k < states_.size(); ++k) {
       const std::size_t index = known_.find(options_.known[k]);
       if (index < total_.known_held.size() && total_.known_held[index]) states_[k] = KnownState::held;
@@ -283,20 +263,14 @@ class Replaying {
     return report;
   }
 
-  void add_group_notes(RunReport& report) {
-    if (file_.detail() == VectorDetail::words) return;
-    report.notes.push_back(fmt::format("the file holds a digest of each {} values: values are told to differ by groups",
-                                       vector_group_values));
-    if (groups_.differing == 0) return;
-    const std::vector<DifferingGroup> listed = groups_.listed.take();
-    for (const DifferingGroup& group : listed) {
-      report.notes.push_back(fmt::format("the decoder differs on at least one of the {} values {} to {}", group.count,
-                                         to_hex(group.first), to_hex(group.last)));
-    }
-    if (groups_.differing > listed.size()) {
-      report.notes.push_back(
-          fmt::format("{} more groups that differ are not listed", groups_.differing - listed.size()));
-    }
+  /// How the value failed when it was recorded, where the header lists it.
+  void tell_recorded(Failure& failure) const {
+    const std::vector<Failure>& listed = header_.recorded.failures;
+    const auto at = std::ranges::lower_bound(
+        listed, failure.value, [](const auto& a, const auto& b) { return is_less(a, b); }, &Failure::value);
+    const bool is_listed = at != listed.end() && at->value == failure.value && at->kind == failure.kind;
+    if (is_listed) failure = *at;
+    failure.reason += failure.reason.empty() ? "so it was recorded" : " (so it was recorded)";
   }
 
   const VectorFile& file_;
@@ -314,7 +288,7 @@ class Replaying {
   GroupTally groups_;
   std::uint64_t done_ = 0;
   std::uint64_t wrong_ = 0;
-  std::chrono::steady_clock::time_point last_progress_{};
+  ProgressGate gate_;
 };
 
 }  // namespace

@@ -67,14 +67,14 @@ struct Fact {
 
 /// What a shard's report has besides, so that the reports of all shards can be merged to that of the whole.
 struct ShardPart {
-  std::uint64_t first = 0;             ///< index of the shard's first value among all
-  std::uint64_t whole = 0;             ///< number of values in all shards
-  std::string values_sha256;           ///< over the values of all shards; empty for `all`
-  std::uint64_t limit = 0;             ///< differences and failures that were to be kept
-  std::uint64_t budget = 0;            ///< instructions that a value was allowed
-  std::vector<std::string> chunks;     ///< what RunReport::digest is over: a hex digest per values_per_chunk values
-  std::uint64_t path_notes = 0;        ///< how many of the notes, before those of the facts, are about the first value
-  std::vector<Fact> facts;             ///< sorted; the last notes say them
+  std::uint64_t first = 0;          ///< index of the shard's first value among all
+  std::uint64_t whole = 0;          ///< number of values in all shards
+  std::string values_sha256;        ///< over the values of all shards; empty for `all`
+  std::uint64_t limit = 0;          ///< differences and failures that were to be kept
+  std::uint64_t budget = 0;         ///< instructions that a value was allowed
+  std::vector<std::string> chunks;  ///< what RunReport::digest is over: a hex digest per values_per_chunk values
+  std::uint64_t path_notes = 0;     ///< how many of the notes, before those of the facts, are about the first value
+  std::vector<Fact> facts;          ///< sorted; the last notes say them
 };
 
 /// The image of one run, of a report about several images.
@@ -96,12 +96,13 @@ struct RunReport {
   std::string witness;
   Environment environment;
   std::vector<std::string> sources;
-  std::string shard;  ///< "I/N", empty when whole
+  std::string shard;              ///< "I/N", empty when whole
   std::optional<ShardPart> part;  ///< of a shard that ran to its end
   std::uint64_t distinct = 0;
   Counts counts;
-  /// SHA-256 over the hex digests, in order, of each 8,192 values: of their bytes, then their outcomes (one byte each), then
-  /// their reference words (0 without a result). The same on any number of threads; empty when interrupted.
+  /// SHA-256 over the hex digests, in order, of each 8,192 values: of their bytes, then their outcomes (one byte each),
+  /// then their reference words (0 without a result). The same on any number of threads; empty when interrupted, and
+  /// when only some of a vector file's values were asked for.
   std::string digest;
   std::vector<BitField> fields;         ///< of the packed value; shown beside a value that differs
   std::vector<std::string> word_names;  ///< one per output word
@@ -114,6 +115,7 @@ struct RunReport {
   std::vector<std::string> broken;  ///< known differences that do not hold, a sentence each
   std::optional<RunImage> image;    ///< where it is not the report's
   std::string vector_file;          ///< that the reference words were read from; empty when a witness ran
+  std::string vector_sha256;        ///< of that file's bytes; empty when unknown
   std::vector<std::string> notes;
 
   [[nodiscard]] Verdict verdict() const;

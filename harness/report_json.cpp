@@ -1,3 +1,4 @@
+#include "harness/file_bytes.hpp"
 #include "harness/report.hpp"
 #include "harness/report_objects.hpp"
 #include "harness/report_parts.hpp"
@@ -38,20 +39,6 @@ Json difference_json(const Difference& difference, WordKind kind) {
           {"ulp", std::move(ulp)}};
 }
 
-Json failure_json(const Failure& failure) {
-  return {{"value", to_hex(failure.value)},
-          {"outcome", to_string(failure.kind)},
-          {"address", failure.address == 0 ? Json(nullptr) : Json(report_parts::address_text(failure.address))},
-          {"instruction", failure.instruction},
-          {"reason", failure.reason}};
-}
-
-Json isolation_json(const Isolation& isolation) {
-  Json out = {{"sampled", isolation.sampled}, {"unstable", isolation.unstable}};
-  if (isolation.unstable > 0) out["first_value"] = to_hex(isolation.first_value);
-  return out;
-}
-
 Json values_json(const RunReport& run) {
   Json sources = Json::array();
   for (const std::string& source : run.sources) sources.push_back(report_parts::portable_source(source));
@@ -73,10 +60,6 @@ std::string_view kind_name(WordKind kind) {
 }
 
 Json part_json(const ShardPart& part) {
-  Json facts = Json::array();
-  for (const Fact& fact : part.facts) {
-    facts.push_back({{"what", fact.what}, {"values", fact.values}, {"first_value", to_hex(fact.first_value)}});
-  }
   return {{"first", part.first},
           {"whole", part.whole},
           {"values_sha256", part.values_sha256},
@@ -84,15 +67,13 @@ Json part_json(const ShardPart& part) {
           {"budget", part.budget},
           {"chunks", part.chunks},
           {"path_notes", part.path_notes},
-          {"facts", std::move(facts)}};
+          {"facts", report_objects::facts_json(part.facts)}};
 }
 
 Json run_json(const RunReport& run) {
   Json differences = Json::array();
   for (const Difference& difference : run.differences)
     differences.push_back(difference_json(difference, run.word_kind));
-  Json failures = Json::array();
-  for (const Failure& failure : run.failures) failures.push_back(failure_json(failure));
   Json counts = {{"run", run.counts.run},
                  {"agreed", run.counts.agreed},
                  {"differed", run.counts.differed},
@@ -102,27 +83,30 @@ Json run_json(const RunReport& run) {
                  {"not_run", run.counts.not_run}};
   if (run.counts.known > 0) counts["known"] = run.counts.known;
   Json out = {{"routine",
-           {{"name", run.routine},
-            {"address", report_parts::address_text(run.address)},
-            {"signature", run.signature},
-            {"sha256", run.routine_sha256}}},
-          {"decoder", run.decoder},
-          {"witness", run.witness},
-          {"environment", report_objects::environment_json(run.environment)},
-          {"values", values_json(run)},
-          {"counts", std::move(counts)},
-          {"digest", run.digest},
-          {"words", {{"kind", kind_name(run.word_kind)}, {"names", run.word_names}}},
-          {"differing", run.differing},
-          {"max_ulp", distance_json(run.max_ulp)},
-          {"differences", std::move(differences)},
-          {"failures", std::move(failures)},
-          {"isolation", isolation_json(run.isolation)},
-          {"notes", run.notes},
-          {"verdict", to_string(run.verdict())}};
+               {{"name", run.routine},
+                {"address", report_parts::address_text(run.address)},
+                {"signature", run.signature},
+                {"sha256", run.routine_sha256}}},
+              {"decoder", run.decoder},
+              {"witness", run.witness},
+              {"environment", report_objects::environment_json(run.environment)},
+              {"values", values_json(run)},
+              {"counts", std::move(counts)},
+              {"digest", run.digest},
+              {"words", {{"kind", kind_name(run.word_kind)}, {"names", run.word_names}}},
+              {"differing", run.differing},
+              {"max_ulp", distance_json(run.max_ulp)},
+              {"differences", std::move(differences)},
+              {"failures", report_objects::failures_json(run.failures)},
+              {"isolation", report_objects::isolation_json(run.isolation)},
+              {"notes", run.notes},
+              {"verdict", to_string(run.verdict())}};
   if (!run.broken.empty()) out["broken"] = run.broken;
   if (const auto& image = run.image) {
     out["image"] = report_objects::image_json(image->name, image->sha256, image->format, image->stand_in);
+  }
+  if (!run.vector_file.empty()) {
+    out["vectors"] = {{"name", file_name_of(run.vector_file)}, {"sha256", run.vector_sha256}};
   }
   if (run.part) out["part"] = part_json(*run.part);
   return out;
@@ -136,7 +120,8 @@ std::string to_json(const Report& report) {
   const Json document = {{"schema", "bitwitness-report/1"},
                          {"tool", {{"version", report.tool_version}}},
                          {"engine", report_objects::engine_json(report.engine)},
-                         {"image", report_objects::image_json(report.image_name, report.image_sha256, report.image_format, report.stand_in)},
+                         {"image", report_objects::image_json(report.image_name, report.image_sha256,
+                                                              report.image_format, report.stand_in)},
                          {"notes", report.notes},
                          {"runs", std::move(runs)},
                          {"verdict", to_string(report.verdict())}};

@@ -105,8 +105,8 @@ std::string test_case(const Report& report, const RunReport& run) {
       fmt::format("{} against {}, {}", run.routine, run.decoder, report_parts::environment_text(run.environment));
   if (!run.shard.empty()) name += ", shard " + run.shard;
   const std::string& image = run.image ? run.image->name : report.image_name;
-  return "    <testcase" + attribute("name", name) + attribute("classname", image + "." + run.routine) +
-         ">\n" + outcome_element(run) + "    </testcase>\n";
+  return "    <testcase" + attribute("name", name) + attribute("classname", image + "." + run.routine) + ">\n" +
+         outcome_element(run) + "    </testcase>\n";
 }
 
 std::string empty_case(const Report& report) {

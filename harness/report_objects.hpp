@@ -1,6 +1,7 @@
 #pragma once
 #include "harness/report.hpp"
 
+#include <span>
 #include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,5 +18,14 @@ nlohmann::ordered_json image_json(std::string_view name, std::string_view sha256
 
 /// "environment": both control words in four hex digits.
 nlohmann::ordered_json environment_json(const Environment& environment);
+
+/// "isolation": how many values ran alone and gave other words, with the smallest of them.
+nlohmann::ordered_json isolation_json(const Isolation& isolation);
+
+/// An array of values without a result; an unknown address is null.
+nlohmann::ordered_json failures_json(std::span<const Failure> failures);
+
+/// An array of facts.
+nlohmann::ordered_json facts_json(std::span<const Fact> facts);
 
 }  // namespace bitwitness::report_objects

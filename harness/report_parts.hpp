@@ -50,8 +50,8 @@ std::string failure_text(const Failure& failure);
 /// Prints what running a sample alone showed; empty when no value was run again.
 std::string isolation_text(const Isolation& isolation);
 
-/// Prints facts as the notes at a run's end, at most a fixed number of them and how many there are besides: "on 12 values
-/// the routine reads 4 bytes at 0x1200000 (first: 34 12)".
+/// Prints facts as the notes at a run's end, at most a fixed number of them and how many there are besides: "on 12
+/// values the routine reads 4 bytes at 0x1200000 (first: 34 12)".
 std::vector<std::string> fact_notes(std::span<const Fact> facts);
 
 /// Returns the shell command that repeats one value of a run.

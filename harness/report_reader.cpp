@@ -3,6 +3,7 @@
 #include "harness/file_bytes.hpp"
 #include "harness/json_place.hpp"
 #include "harness/report_parts.hpp"
+#include "harness/report_places.hpp"
 #include "harness/sha256.hpp"
 #include "harness/values.hpp"
 
@@ -15,52 +16,23 @@ namespace bitwitness {
 
 namespace {
 
+using report_places::is_sha256;
+using report_places::PackedSize;
+using report_places::read_address;
+using report_places::read_engine;
+using report_places::read_environment;
+using report_places::read_facts;
+using report_places::read_failures;
+using report_places::read_image;
+using report_places::read_isolation;
+using report_places::read_sha256;
+using report_places::read_word_kind;
+using report_places::require_rising;
+
 using Bytes = std::vector<std::byte>;
 
 constexpr std::string_view schema = "bitwitness-report/1";
-constexpr std::size_t sha256_digits = 64;
 constexpr std::uint64_t not_a_distance = std::numeric_limits<std::uint64_t>::max();
-
-bool is_sha256(std::string_view text) {
-  return text.size() == sha256_digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-std::string read_sha256(const JsonPlace& place) {
-  std::string text = place.text();
-  place.require(text.empty() || is_sha256(text), "is not a SHA-256 in lowercase hex digits");
-  return text;
-}
-
-/// Reads a word that stands for one of several values.
-template <typename Value>
-Value read_name(const JsonPlace& place, std::initializer_list<std::pair<std::string_view, Value>> names) {
-  const std::string text = place.text();
-  for (const auto& [name, value] : names) {
-    if (text == name) return value;
-  }
-  std::string known;
-  for (const auto& [name, value] : names) known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", name);
-  place.refuse("is none of " + known);
-}
-
-std::uint64_t read_address(const JsonPlace& place) {
-  const std::uint64_t address = place.hex(std::numeric_limits<std::uint64_t>::max());
-  place.require(report_parts::address_text(address) == place.text(),
-                "is not written as addresses are, as in 0x103f1d0");
-  return address;
-}
-
-std::uint64_t read_digits(const JsonPlace& place, std::uint64_t most) {
-  const std::uint64_t value = place.hex(most);
-  place.require(fmt::format("{:04x}", value) == place.text(), "is not four lowercase hex digits");
-  return value;
-}
-
-Bytes read_value(const JsonPlace& place) {
-  Bytes value = place.bytes();
-  place.require(!value.empty() && to_hex(value) == place.text(), "is not lowercase bytes with a blank between them");
-  return value;
-}
 
 std::vector<std::uint32_t> read_words(const JsonPlace& place, std::size_t count) {
   std::vector<std::uint32_t> words = place.words();
@@ -76,26 +48,6 @@ std::uint64_t read_distance(const JsonPlace& place) {
   const std::uint64_t distance = place.count();
   place.require(distance != not_a_distance, "is no distance; that of a NaN is null");
   return distance;
-}
-
-/// The packed size of a run's values: by the signature, or that of the first value met.
-class PackedSize {
- public:
-  explicit PackedSize(std::optional<std::size_t> known) : size_(known) {}
-
-  Bytes read(const JsonPlace& place) {
-    Bytes value = read_value(place);
-    if (!size_) size_ = value.size();
-    place.require(value.size() == *size_, fmt::format("has not {} bytes", *size_));
-    return value;
-  }
-
- private:
-  std::optional<std::size_t> size_;
-};
-
-void require_rising(const JsonPlace& place, const Bytes& before, const Bytes& value) {
-  place.require(is_less(before, value), "is not above the value before it");
 }
 
 std::vector<Difference> read_differences(const JsonPlace& list, const RunReport& run, PackedSize& size) {
@@ -116,29 +68,6 @@ std::vector<Difference> read_differences(const JsonPlace& list, const RunReport&
     out.push_back(std::move(difference));
   }
   list.require(out.size() <= run.counts.differed, "lists more than counts.differed");
-  return out;
-}
-
-std::vector<Failure> read_failures(const JsonPlace& list, const Counts& counts, PackedSize& size) {
-  std::vector<Failure> out;
-  for (const JsonPlace& place : list.items()) {
-    place.allow({"value", "outcome", "address", "instruction", "reason"});
-    Failure failure;
-    failure.value = size.read(place["value"]);
-    if (!out.empty()) require_rising(place["value"], out.back().value, failure.value);
-    failure.kind =
-        read_name<OutcomeKind>(place["outcome"], {{to_string(OutcomeKind::faulted), OutcomeKind::faulted},
-                                                  {to_string(OutcomeKind::out_of_budget), OutcomeKind::out_of_budget},
-                                                  {to_string(OutcomeKind::unwritten), OutcomeKind::unwritten}});
-    if (!place["address"].is_null()) {
-      failure.address = read_address(place["address"]);
-      place["address"].require(failure.address != 0, "is 0; an unknown address is null");
-    }
-    failure.instruction = place["instruction"].text();
-    failure.reason = place["reason"].text();
-    out.push_back(std::move(failure));
-  }
-  list.require(out.size() <= counts.faulted + counts.out_of_budget + counts.unwritten, "lists more than were counted");
   return out;
 }
 
@@ -169,19 +98,6 @@ Counts read_counts(const JsonPlace& place, std::uint64_t distinct) {
   return counts;
 }
 
-Isolation read_isolation(const JsonPlace& place, std::uint64_t distinct, PackedSize& size) {
-  place.allow({"sampled", "unstable", "first_value"});
-  Isolation isolation;
-  isolation.sampled = place["sampled"].count();
-  isolation.unstable = place["unstable"].count();
-  place["sampled"].require(isolation.sampled <= distinct, "is more than there are values");
-  place["unstable"].require(isolation.unstable <= isolation.sampled, "is more than were sampled");
-  const std::optional<JsonPlace> first = place.find("first_value");
-  place.require(first.has_value() == (isolation.unstable > 0), "has a first_value or has none against its count");
-  if (first) isolation.first_value = size.read(*first);
-  return isolation;
-}
-
 ShardPart read_part(const JsonPlace& place, const RunReport& run, PackedSize& size) {
   place.allow({"first", "whole", "values_sha256", "limit", "budget", "chunks", "path_notes", "facts"});
   ShardPart part;
@@ -205,11 +121,7 @@ ShardPart read_part(const JsonPlace& place, const RunReport& run, PackedSize& si
   place["chunks"].require(part.chunks.size() == chunks,
                           fmt::format("are not {}, one per {} values", chunks, values_per_chunk));
   place["chunks"].require(hash.hex() == run.digest, "do not give the run's digest");
-  for (const JsonPlace& fact : place["facts"].items()) {
-    fact.allow({"what", "values", "first_value"});
-    part.facts.push_back({fact["what"].text(), fact["values"].count(), size.read(fact["first_value"])});
-    fact["values"].require(part.facts.back().values != 0, "is 0");
-  }
+  part.facts = read_facts(place["facts"], size);
   const std::vector<std::string> said = report_parts::fact_notes(part.facts);
   place["facts"].require(said.size() <= run.notes.size() && std::equal(said.rbegin(), said.rend(), run.notes.rbegin()),
                          "are not what the last notes say");
@@ -239,20 +151,10 @@ void read_values(RunReport& run, const JsonPlace& place) {
                 "is not one of several, as in 1/4");
 }
 
-RunImage read_image(const JsonPlace& place) {
-  place.allow({"name", "sha256", "format", "stand_in"});
-  RunImage image;
-  image.name = place["name"].text();
-  image.sha256 = read_sha256(place["sha256"]);
-  image.format = read_name<ImageFormat>(place["format"], {{to_string(ImageFormat::pe32), ImageFormat::pe32},
-                                                          {to_string(ImageFormat::pe32_plus), ImageFormat::pe32_plus}});
-  image.stand_in = place["stand_in"].flag();
-  return image;
-}
-
 RunReport read_run(const JsonPlace& place) {
   place.allow({"routine", "decoder", "witness", "environment", "values", "counts", "digest", "words", "differing",
-               "max_ulp", "differences", "failures", "isolation", "notes", "verdict", "broken", "image", "part"});
+               "max_ulp", "differences", "failures", "isolation", "notes", "verdict", "broken", "image", "vectors",
+               "part"});
   RunReport run;
   const JsonPlace routine = place["routine"];
   routine.allow({"name", "address", "signature", "sha256"});
@@ -262,17 +164,13 @@ RunReport read_run(const JsonPlace& place) {
   run.routine_sha256 = read_sha256(routine["sha256"]);
   run.decoder = place["decoder"].text();
   run.witness = place["witness"].text();
-  const JsonPlace environment = place["environment"];
-  environment.allow({"fpcw", "mxcsr"});
-  run.environment.fpcw = static_cast<std::uint16_t>(read_digits(environment["fpcw"], 0xffff));
-  run.environment.mxcsr = static_cast<std::uint32_t>(read_digits(environment["mxcsr"], 0xffffffff));
+  run.environment = read_environment(place["environment"]);
   read_values(run, place["values"]);
   run.counts = read_counts(place["counts"], run.distinct);
   run.digest = read_sha256(place["digest"]);
   const JsonPlace words = place["words"];
   words.allow({"kind", "names"});
-  run.word_kind =
-      read_name<WordKind>(words["kind"], {{"f32", WordKind::f32}, {"i32", WordKind::i32}, {"u32", WordKind::u32}});
+  run.word_kind = read_word_kind(words["kind"]);
   run.word_names = words["names"].texts();
   for (const JsonPlace& count : place["differing"].items()) {
     run.differing.push_back(count.count());
@@ -282,8 +180,21 @@ RunReport read_run(const JsonPlace& place) {
   run.max_ulp = read_distance(place["max_ulp"]);
   PackedSize size(packed_size_of(run, routine["signature"]));
   run.differences = read_differences(place["differences"], run, size);
-  run.failures = read_failures(place["failures"], run.counts, size);
-  run.isolation = read_isolation(place["isolation"], run.distinct, size);
+  run.failures = read_failures(place["failures"], size);
+  place["failures"].require(run.failures.size() <= run.counts.faulted + run.counts.out_of_budget + run.counts.unwritten,
+                            "lists more than were counted");
+  run.isolation = read_isolation(place["isolation"], size);
+  const std::optional<JsonPlace> vectors = place.find("vectors");
+  // A replay of a few values has what was found while all of the file's were recorded.
+  place["isolation"]["sampled"].require(vectors || run.isolation.sampled <= run.distinct,
+                                        "is more than there are values");
+  if (vectors) {
+    vectors->allow({"name", "sha256"});
+    run.vector_file = (*vectors)["name"].text();
+    (*vectors)["name"].require(!run.vector_file.empty() && file_name_of(run.vector_file) == run.vector_file,
+                               "is not a file's name without folders");
+    run.vector_sha256 = read_sha256((*vectors)["sha256"]);
+  }
   run.notes = place["notes"].texts();
   if (const auto broken = place.find("broken")) {
     run.broken = broken->texts();
@@ -309,9 +220,7 @@ Report parse_report(std::string_view text, const std::string& name) {
   Report report;
   document["tool"].allow({"version"});
   report.tool_version = document["tool"]["version"].text();
-  const JsonPlace engine = document["engine"];
-  engine.allow({"unicorn", "capstone", "lief", "cpu"});
-  report.engine = {engine["unicorn"].text(), engine["capstone"].text(), engine["lief"].text(), engine["cpu"].text()};
+  report.engine = read_engine(document["engine"]);
   RunImage image = read_image(document["image"]);
   report.image_name = std::move(image.name);
   report.image_sha256 = std::move(image.sha256);

@@ -87,8 +87,8 @@ std::string differing_text(const RunReport& run) {
 
 std::string summary_text(const RunReport& run) {
   std::string text = fmt::format("\n{} at {}: {}\n  decoder {}, witness {}, {}\n", printable(run.routine),
-                                 report_parts::address_text(run.address), run.signature, printable(run.decoder), run.witness,
-                                 report_parts::environment_text(run.environment));
+                                 report_parts::address_text(run.address), run.signature, printable(run.decoder),
+                                 run.witness, report_parts::environment_text(run.environment));
   if (const auto& image = run.image) {
     text += "  image: " + image_text(image->name, image->sha256, image->format, image->stand_in) + '\n';
   }

@@ -36,10 +36,11 @@ struct Type {
   bool is_array = false;      ///< "u8[1]" and "u8" differ in print only
   std::vector<Skip> skips{};  ///< by rising index; of what a pointer points to only
 
-  [[nodiscard]] std::size_t size() const;        ///< bytes of the elements
-  [[nodiscard]] std::size_t extent() const;      ///< bytes from the pointer to the last element's end
+  [[nodiscard]] std::size_t size() const;                          ///< bytes of the elements
+  [[nodiscard]] std::size_t extent() const;                        ///< bytes from the pointer to the last element's end
   [[nodiscard]] std::size_t offset_of(std::size_t element) const;  ///< bytes from the pointer on
-  [[nodiscard]] std::size_t word_count() const;  ///< 32-bit words when it is output: 2 for an 8-byte scalar, else 1, each
+  [[nodiscard]] std::size_t word_count()
+      const;  ///< 32-bit words when it is output: 2 for an 8-byte scalar, else 1, each
   bool operator==(const Type&) const = default;
 };
 
@@ -65,9 +66,9 @@ struct Result {
   bool operator==(const Result&) const = default;
 };
 
-/// What a routine takes and gives. Several `in`, `inout` and `value` arguments take consecutive bytes of the packed value;
-/// several `out` and `inout` arguments, then the result, give consecutive 32-bit words of the output. An element of fewer
-/// than four bytes becomes one word (signed ones sign-extended), one of eight bytes two words, low first.
+/// What a routine takes and gives. Several `in`, `inout` and `value` arguments take consecutive bytes of the packed
+/// value; several `out` and `inout` arguments, then the result, give consecutive 32-bit words of the output. An element
+/// of fewer than four bytes becomes one word (signed ones sign-extended), one of eight bytes two words, low first.
 struct Signature {
   Convention convention = Convention::cdecl_call;
   std::vector<Argument> arguments;
@@ -88,10 +89,10 @@ inline constexpr std::size_t max_skips = 64;
 ///
 ///   signature  := convention "(" [argument {"," argument}] ")" ["->" result]
 ///   convention := cdecl | stdcall | thiscall | fastcall | win64 | auto
-///   argument   := ("in" | "out" | "inout") type ["@" register] | "value" type ["@" register] | type "=" literal ["@" register]
-///   type       := scalar ["[" ["+" bytes ","] count {"," "+" bytes "," count} "]"]
-///   result     := (f32 | f64 | u32 | u64) ["@" register]
-///   literal    := decimal or 0x… integer; of an f32 or f64 a decimal number, or 0x… for its bits
+///   argument   := ("in" | "out" | "inout") type ["@" register] | "value" type ["@" register] | type "=" literal ["@"
+///   register] type       := scalar ["[" ["+" bytes ","] count {"," "+" bytes "," count} "]"] result     := (f32 | f64
+///   | u32 | u64) ["@" register] literal    := decimal or 0x… integer; of an f32 or f64 a decimal number, or 0x… for
+///   its bits
 ///
 /// "+ bytes" passes over what lies there: `out f32[4, +16, 4]` is two times four floats, 32 bytes apart.
 /// `auto` has no arguments and stands alone. Nothing else may lack packed input or output, or name a register twice.

@@ -273,7 +273,8 @@ class Parser {
     skip_blanks();
     const std::size_t at = pos_;
     const auto in_literal = [&](char c) {
-      return is_word(c) || c == '.' || ((c == '-' || c == '+') && (pos_ == at || text_[pos_ - 1] == 'e' || text_[pos_ - 1] == 'E'));
+      return is_word(c) || c == '.' ||
+             ((c == '-' || c == '+') && (pos_ == at || text_[pos_ - 1] == 'e' || text_[pos_ - 1] == 'E'));
     };
     while (pos_ < text_.size() && in_literal(text_[pos_])) ++pos_;
     const std::optional<std::uint64_t> bits = literal_bits(text_.substr(at, pos_ - at), scalar);

@@ -1,15 +1,15 @@
 #pragma once
+#include "harness/call_plan.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
-
-#include "harness/call_plan.hpp"
 
 namespace bitwitness {
 
 /// How the stub hands over to the host between two calls.
 struct Handover {
-  std::uint8_t port = 0;     ///< it writes `token` to this port; the host takes the result and prepares the next call
+  std::uint8_t port = 0;  ///< it writes `token` to this port; the host takes the result and prepares the next call
   std::uint32_t token = 0;
 };
 
@@ -22,8 +22,8 @@ struct Stub {
 };
 
 /// Generates the stub for a plan, to stand at plan.layout.code. Each round: store st0, or copy eax to ecx, if it is the
-/// result; hand over; halt if the control page says stop; reset the x87 unit and load both control words; set every register and
-/// flag; jump to the routine, whose return address the host has put on the stack.
+/// result; hand over; halt if the control page says stop; reset the x87 unit and load both control words; set every
+/// register and flag; jump to the routine, whose return address the host has put on the stack.
 Stub make_stub(const CallPlan& plan, std::uint64_t routine, const Handover& handover);
 
 }  // namespace bitwitness

@@ -31,9 +31,9 @@ struct Subject {
 
   // Of a decoder outside of this program (harness/plugins/) only.
 
-  /// Decodes any number of packed values; set when that is to be called instead of `decode`. Called from several threads at
-  /// once. Returns false when a stop was requested meanwhile: the words are then unspecified. Throws Error when the decoder
-  /// does not do its part; what was compared before proves nothing then.
+  /// Decodes any number of packed values; set when that is to be called instead of `decode`. Called from several
+  /// threads at once. Returns false when a stop was requested meanwhile: the words are then unspecified. Throws Error
+  /// when the decoder does not do its part; what was compared before proves nothing then.
   std::function<bool(std::span<const std::byte> packed, std::span<std::uint32_t> words, const std::stop_token& stop)>
       decode_batch;
   /// Ends the decoder's processes after the last value of a run, with no call under way; the next call starts new ones.

@@ -1,13 +1,13 @@
 #pragma once
+#include "harness/image.hpp"
+#include "harness/signature.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "harness/image.hpp"
-#include "harness/signature.hpp"
 
 namespace bitwitness {
 
@@ -31,9 +31,9 @@ struct Anchor {
   AnchorKind kind = AnchorKind::code;
   bool required = false;
   std::string at;
-  std::string to;                   ///< call: location of the callee
-  std::vector<std::string> bits;    ///< constant: hex of an f32 (8 digits) or f64 (16 digits)
-  std::string says;                 ///< what the source says, for messages
+  std::string to;                 ///< call: location of the callee
+  std::vector<std::string> bits;  ///< constant: hex of an f32 (8 digits) or f64 (16 digits)
+  std::string says;               ///< what the source says, for messages
 };
 
 /// What is known of one executable. File format: vectors/README.md.
@@ -44,10 +44,12 @@ struct Target {
   std::vector<Anchor> anchors;
 };
 
-/// Parses a target file's text. Strict: an unknown key, a wrong type or a missing key throws Error with `origin` and the line.
+/// Parses a target file's text. Strict: an unknown key, a wrong type or a missing key throws Error with `origin` and
+/// the line.
 Target parse_target(std::string_view text, std::string_view origin);
 
-/// Loads a target by file path, or by the name of one that the program carries. Throws Error that lists the known names.
+/// Loads a target by file path, or by the name of one that the program carries. Throws Error that lists the known
+/// names.
 Target load_target(std::string_view name_or_path);
 
 /// Names of the targets that the program carries.
@@ -57,7 +59,7 @@ struct AnchorResult {
   Anchor anchor;
   bool holds = false;
   bool is_open = false;  ///< it holds only as far as the file tells: the callee is known when the call runs
-  std::string found;  ///< what is there, in words
+  std::string found;     ///< what is there, in words
 };
 
 /// Checks every anchor against an image.

@@ -5,25 +5,14 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+
+#include <fmt/format.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
 
 namespace bitwitness {
 namespace {
-
-constexpr Filler batch_filler{0xbad00000, 0xbb000000, 0xb5, 0};
-constexpr Filler alone_filler{0xdea00000, 0xdeb00000, 0x4a, 0x7fbaadf0};
-
-// Halves that results rarely hold: as the high half of an f32 a NaN, and an arbitrary low half.
-constexpr std::array<std::uint8_t, 4> batch_poison = {0x5a, 0xa5, 0xa5, 0xff};
-
-// Another one for calls alone, so that a routine whose result depends on what its output held before is told.
-constexpr std::array<std::uint8_t, 4> alone_poison = {0xa4, 0x5b, 0x5c, 0x7f};
-
-const std::array<std::uint8_t, 4>& poison_of(LaneKind kind) {
-  return kind == LaneKind::alone ? alone_poison : batch_poison;
-}
 
 /// Stack below the frame that each call finds as the first one did. Deeper down only a batch starts anew.
 constexpr std::size_t fresh_stack = 512;
@@ -62,37 +51,10 @@ std::uint64_t load(const std::byte* from, std::size_t size) {
   return bits;
 }
 
-std::uint64_t poison_at(LaneKind kind, std::size_t offset, std::size_t size) {
-  std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < size; ++i) bits |= std::uint64_t{poison_of(kind)[(offset + i) % 4]} << 8 * i;
-  return bits;
-}
-
-/// Tells whether any 16-bit half (or the only byte) is still poison.
-bool shows_poison(std::uint64_t changed, std::size_t size) {
-  if (size == 4) return (changed & 0xffff) == 0 || changed >> 16 == 0;
-  if (size == 1) return (changed & 0xff) == 0;
-  for (std::size_t i = 0; i < size; i += 2) {
-    if ((changed >> 8 * i & 0xffff) == 0) return true;
-  }
-  return false;
-}
-
-bool any_byte_zero(std::uint64_t bits, std::size_t size) {
-  for (std::size_t i = 0; i < size; ++i) {
-    if ((bits >> 8 * i & 0xff) == 0) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
-const Filler& filler_of(LaneKind kind) {
-  return kind == LaneKind::alone ? alone_filler : batch_filler;
-}
-
-Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint64_t base,
-           std::span<const std::uint64_t> refused, bool thread_block, const MachineOptions& options)
+UnicornLane::UnicornLane(const Image& image, const Routine& routine, LaneKind kind, std::uint64_t base,
+                         std::span<const std::uint64_t> refused, bool thread_block, const MachineOptions& options)
     : image_(image),
       kind_(kind),
       thread_block_(thread_block),
@@ -121,7 +83,7 @@ Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint6
       const Slot& slot = plan_.slots[output.index];
       tap.memory = memory_.host(slot.region.address) + output.offset;
       tap.is_poisoned = slot.role == Role::out;
-      tap.poison = poison_at(kind, output.offset, tap.size);
+      tap.poison = poison_at(poison_of(kind), output.offset, tap.size);
     } else if (output.source == OutputElement::Source::result_slot) {
       tap.memory = memory_.host(plan_.layout.result.address);
     } else {
@@ -148,14 +110,9 @@ Lane::Lane(const Image& image, const Routine& routine, LaneKind kind, std::uint6
   }
 }
 
-void Lane::run(Run& out, std::span<std::uint32_t> words, std::span<const std::byte> packed,
-               const Environment& environment) {
-  out.suspects.clear();
-  out.ends.clear();
-  out.traits.clear();
-  out.unfinished = false;
-  out.writes_memory_of_its_own = false;
-  out.refused.clear();
+void UnicornLane::run(Run& out, std::span<std::uint32_t> words, std::span<const std::byte> packed,
+                      const Environment& environment) {
+  out.clear();
   run_ = &out;
   packed_ = packed;
   words_ = words;
@@ -202,18 +159,26 @@ void Lane::run(Run& out, std::span<std::uint32_t> words, std::span<const std::by
 }
 
 /// What earlier batches left must not show in this one: which they were is up to the number of threads.
-void Lane::fill_stack() {
+void UnicornLane::fill_stack() {
   const Region& region = plan_.layout.stack;
   const std::uint32_t word = filler_of(kind_).stack_word;
   std::byte* stack = memory_.host(region.address);
   for (std::size_t at = 0; at < region.size; at += 4) std::memcpy(stack + at, &word, 4);
 }
 
-void Lane::interrupt() {
+void UnicornLane::interrupt() {
   emulator_.stop();
 }
 
-std::span<const std::byte> Lane::surrounding_bytes(std::uint64_t address, std::size_t size) {
+CallContext UnicornLane::context() const {
+  CallContext context{plan_, filler_of(kind_)};
+  if (thread_block_) context.thread_block = thread_block_of(plan_);
+  context.over_budget = fmt::format("has executed {} instructions and not returned", options_.budget);
+  context.processor = "the emulated CPU";
+  return context;
+}
+
+std::span<const std::byte> UnicornLane::surrounding_bytes(std::uint64_t address, std::size_t size) {
   const CallLayout& layout = plan_.layout;
   for (const Region& region : {layout.code, layout.control, layout.input, layout.result, layout.stack}) {
     if (region.contains(address)) {
@@ -223,7 +188,7 @@ std::span<const std::byte> Lane::surrounding_bytes(std::uint64_t address, std::s
   return {};
 }
 
-void Lane::set_environment(const Environment& environment) {
+void UnicornLane::set_environment(const Environment& environment) {
   std::byte* control = memory_.host(plan_.layout.control.address);
   const std::uint32_t fpcw = environment.fpcw;
   std::memcpy(control + control_fpcw, &fpcw, 4);
@@ -232,12 +197,12 @@ void Lane::set_environment(const Environment& environment) {
   set_stop(watches_everything());
 }
 
-void Lane::set_stop(bool stop) {
+void UnicornLane::set_stop(bool stop) {
   const std::uint32_t word = stop ? 1 : 0;
   std::memcpy(memory_.host(plan_.layout.control.address) + control_stop, &word, 4);
 }
 
-void Lane::prepare(std::size_t index) {
+void UnicornLane::prepare(std::size_t index) {
   const std::byte* packed = packed_.data() + index * plan_.packed_size;
   std::byte* control = memory_.host(plan_.layout.control.address);
   std::memcpy(frame_ - fresh_stack, pristine_stack_.data(), fresh_stack);
@@ -270,7 +235,7 @@ void Lane::prepare(std::size_t index) {
   progress_.store(progress_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // one writer
 }
 
-bool Lane::on_port_write(std::uint32_t port, std::uint32_t value) {
+bool UnicornLane::on_port_write(std::uint32_t port, std::uint32_t value) {
   if (port != handover_.port || value != handover_.token) return false;
   const CallState state = emulator_.call_state();
   if (watches_everything()) {
@@ -289,7 +254,7 @@ bool Lane::on_port_write(std::uint32_t port, std::uint32_t value) {
   return true;
 }
 
-void Lane::finish(const CallState& state) {
+void UnicornLane::finish(const CallState& state) {
   bool suspect = state.sp != plan_.returned_sp;
   suspect |= has_x87_result_ && x87_depth(state.fpsw) == 7;
   suspect |= gather(state);
@@ -309,7 +274,7 @@ void Lane::finish(const CallState& state) {
   }
 }
 
-bool Lane::gather(const CallState& state) {
+bool UnicornLane::gather(const CallState& state) {
   bool poisoned = false;
   std::uint32_t* words = words_.data() + index_ * plan_.word_count;
   for (Tap& tap : taps_) {
@@ -332,7 +297,7 @@ bool Lane::gather(const CallState& state) {
   return poisoned;
 }
 
-std::uint64_t Lane::load_register(const Tap& tap, const CallState& state) const {
+std::uint64_t UnicornLane::load_register(const Tap& tap, const CallState& state) const {
   switch (tap.source) {
     case OutputElement::Source::general:
       return tap.reg == 0 ? state.cx : emulator_.general(tap.reg);  // the stub has moved eax to ecx
@@ -348,17 +313,17 @@ std::uint64_t Lane::load_register(const Tap& tap, const CallState& state) const 
   }
 }
 
-bool Lane::is_clean(const CallState& state) const {
+bool UnicornLane::is_clean(const CallState& state) const {
   return state.fpcw == environment_.fpcw && ((state.mxcsr ^ environment_.mxcsr) & mxcsr_control_bits) == 0 &&
          (state.flags & direction_flag) == 0 && x87_depth(state.fpsw) == 0 && keeps_callers_stack();
 }
 
-bool Lane::keeps_callers_stack() const {
+bool UnicornLane::keeps_callers_stack() const {
   const std::byte* expected = plan_.frame.data() + plan_.filler_offset;
   return std::memcmp(frame_ + plan_.filler_offset, expected, plan_.filler_bytes) == 0;
 }
 
-void Lane::find_traits(std::vector<Trait>& traits, const CallState& state) const {
+void UnicornLane::find_traits(std::vector<Trait>& traits, const CallState& state) const {
   traits.insert(traits.end(), writes_.begin(), writes_.end());
   if (!keeps_callers_stack()) traits.push_back({Trait::Kind::writes_above_arguments, 0});
   if (state.fpcw != environment_.fpcw) traits.push_back({Trait::Kind::fpcw, state.fpcw});
@@ -376,7 +341,7 @@ void Lane::find_traits(std::vector<Trait>& traits, const CallState& state) const
   }
 }
 
-bool Lane::writes_before_output() {
+bool UnicornLane::writes_before_output() {
   static constexpr std::array<std::byte, checked_before_output> zero{};
   bool written = false;
   for (const Slot& slot : plan_.slots) {
@@ -392,7 +357,7 @@ bool Lane::writes_before_output() {
   return written;
 }
 
-bool Lane::output_never_changed() {
+bool UnicornLane::output_never_changed() {
   bool unchanged = false;
   for (const Tap& tap : taps_) unchanged |= tap.is_poisoned && any_byte_zero(tap.changed, tap.size);
   for (const Slot& slot : plan_.slots) {  // writes far before an output cannot be told apart by value

@@ -17,8 +17,8 @@ constexpr std::uint64_t instructions_per_look = 4096;
 
 }  // namespace
 
-CallEnd Lane::run_one(std::span<std::uint32_t> words, std::span<const std::byte> packed,
-                      const Environment& environment) {
+CallEnd UnicornLane::run_one(std::span<std::uint32_t> words, std::span<const std::byte> packed,
+                             const Environment& environment) {
   memory_.restore();
   packed_ = packed;
   words_ = words;
@@ -29,8 +29,8 @@ CallEnd Lane::run_one(std::span<std::uint32_t> words, std::span<const std::byte>
   return end_;
 }
 
-std::vector<std::string> Lane::run_recorded(std::span<std::uint32_t> words, std::span<const std::byte> packed,
-                                            const Environment& environment) {
+std::vector<std::string> UnicornLane::run_recorded(std::span<std::uint32_t> words, std::span<const std::byte> packed,
+                                                   const Environment& environment) {
   recorder_.emplace(image_, emulator_);
   run_one(words, packed, environment);
   std::vector<std::string> clauses = recorder_->clauses();
@@ -38,7 +38,7 @@ std::vector<std::string> Lane::run_recorded(std::span<std::uint32_t> words, std:
   return clauses;
 }
 
-void Lane::call() {
+void UnicornLane::call() {
   end_ = {};
   instructions_ = 0;
   for (auto& bytes : written_) std::fill(bytes.begin(), bytes.end(), false);
@@ -51,7 +51,7 @@ void Lane::call() {
   if (trap.kind == Trap::Kind::none) end_.trap.kind = Trap::Kind::halt;
 }
 
-void Lane::finish_watched(const CallState& state) {
+void UnicornLane::finish_watched(const CallState& state) {
   gather(state);
   end_.sp_offset = static_cast<std::int64_t>(state.sp - plan_.returned_sp);
   find_traits(end_.traits, state);
@@ -70,7 +70,7 @@ void Lane::finish_watched(const CallState& state) {
   writes_before_output();  // leaves those bytes as the next value expects them
 }
 
-bool Lane::is_written(std::size_t slot, std::size_t offset, std::size_t size) {
+bool UnicornLane::is_written(std::size_t slot, std::size_t offset, std::size_t size) {
   const std::byte* bytes = memory_.host(plan_.slots[slot].region.address);
   for (std::size_t at = offset; at < offset + size; ++at) {
     if (!written_[slot][at] && bytes[at] == poison_[at]) return false;
@@ -78,7 +78,7 @@ bool Lane::is_written(std::size_t slot, std::size_t offset, std::size_t size) {
   return true;
 }
 
-void Lane::record() {
+void UnicornLane::record() {
   if (end_.is_return()) {
     for (const Trait& trait : end_.traits) run_->traits.emplace_back(index_, trait);
   } else {
@@ -86,11 +86,11 @@ void Lane::record() {
   }
 }
 
-void Lane::on_read(std::uint64_t address, unsigned size) {
+void UnicornLane::on_read(std::uint64_t address, unsigned size) {
   if (recorder_) recorder_->on_read(address, size);
 }
 
-void Lane::on_write(std::uint64_t address, unsigned size) {
+void UnicornLane::on_write(std::uint64_t address, unsigned size) {
   memory_.before_write(address, size);
   if (recorder_) recorder_->on_write(address, size);
   const CallLayout& layout = plan_.layout;
@@ -115,7 +115,7 @@ void Lane::on_write(std::uint64_t address, unsigned size) {
   if (writes_.size() < max_writes_kept && std::ranges::find(writes_, trait) == writes_.end()) writes_.push_back(trait);
 }
 
-bool Lane::on_instruction(std::uint64_t address) {
+bool UnicornLane::on_instruction(std::uint64_t address) {
   if (kind_ == LaneKind::batch) return false;  // only refused instructions are watched
   if (recorder_) recorder_->on_instruction(address);
   if (plan_.layout.code.contains(address)) return true;
@@ -129,7 +129,7 @@ bool Lane::on_instruction(std::uint64_t address) {
   return !end_.over_budget;
 }
 
-bool Lane::on_new_code(std::uint64_t address, unsigned size) {
+bool UnicornLane::on_new_code(std::uint64_t address, unsigned size) {
   bool is_trusted = true;
   for (std::uint64_t at = address; at < address + size;) {
     const std::optional<Instruction> instruction = executed_instruction(image_, at);

@@ -72,7 +72,8 @@ class GroupSort {
     for (std::size_t next = begin + 1; next < end; ++next) {
       copy_row(held.data(), row(next), stride);
       std::size_t to = next;
-      for (; to > begin && compare_rows(held.data(), row(to - 1), stride) < 0; --to) copy_row(row(to), row(to - 1), stride);
+      for (; to > begin && compare_rows(held.data(), row(to - 1), stride) < 0; --to)
+        copy_row(row(to), row(to - 1), stride);
       copy_row(row(to), held.data(), stride);
     }
   }

@@ -200,9 +200,15 @@ std::string sha256_of(ValueRows& rows) {
   return hash.hex();
 }
 
+/// More processes than anybody starts for one run.
+constexpr std::uint64_t max_shards = 65'536;
+
 void require_shard(Shard shard) {
   if (shard.index == 0 || shard.index > shard.count) {
     throw Error(fmt::format("shard {}/{}: the first number is from 1 to the second", shard.index, shard.count));
+  }
+  if (shard.count > max_shards) {
+    throw Error(fmt::format("shard {}/{}: at most {} shards are possible", shard.index, shard.count, max_shards));
   }
 }
 
@@ -338,6 +344,7 @@ std::pair<std::uint64_t, std::uint64_t> shard_range(Shard shard, std::uint64_t t
 }
 
 Shard parse_shard(std::string_view text) {
+  if (text.empty()) throw Error("shard: nothing is given; expected I/N, two decimal numbers as in 1/4");
   const std::size_t slash = text.find('/');
   Shard shard;
   if (slash == text.npos || !read_number(shard.index, text.substr(0, slash)) ||

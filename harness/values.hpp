@@ -1,4 +1,6 @@
 #pragma once
+#include "harness/subject.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,17 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "harness/subject.hpp"
-
 namespace bitwitness {
 
-/// Values that are run, hashed and recorded together: the smallest thing that is never divided. The report must not depend
-/// on the number of threads, and what a routine with memory of its own gives depends on which values share a batch.
+/// Values that are run, hashed and recorded together: the smallest thing that is never divided. The report must not
+/// depend on the number of threads, and what a routine with memory of its own gives depends on which values share a
+/// batch.
 inline constexpr std::size_t values_per_chunk = 8192;
 
-/// Which part of the sorted distinct values to take: the index-th of count contiguous ranges. They are cut between chunks,
-/// so that shards together run, hash and record what the whole does; their sizes differ by at most one chunk, and shards
-/// beyond the number of chunks are empty.
+/// Which part of the sorted distinct values to take: the index-th of count contiguous ranges. They are cut between
+/// chunks, so that shards together run, hash and record what the whole does; their sizes differ by at most one chunk,
+/// and shards beyond the number of chunks are empty.
 struct Shard {
   std::uint64_t index = 1;  ///< 1 … count
   std::uint64_t count = 1;
@@ -64,7 +65,8 @@ class ValueSet {
   ///   file:PATH      one value a line in the same form; `#` starts a comment
   ///   special        every field at 0, 1, middle - 1, middle, middle + 1, maximum - 1, maximum, crossed; at fewer of
   ///                  these where that would exceed 2^20 values
-  ///   fields         each field swept whole while the others stand at 0, middle and maximum; a field wider than 20 bits
+  ///   fields         each field swept whole while the others stand at 0, middle and maximum; a field wider than 20
+  ///   bits
   ///                  in 2^20 even steps and around every power of two
   ///   random:N[:S]   N draws of an own generator with seed S, every eighth weighted towards limits and runs of equal
   ///                  bits; a value drawn twice counts once
@@ -80,7 +82,7 @@ class ValueSet {
   [[nodiscard]] std::size_t packed_size() const;
   [[nodiscard]] std::uint64_t size() const;  ///< number of values in this shard
   [[nodiscard]] Shard shard() const;
-  [[nodiscard]] std::uint64_t whole_size() const;  ///< number of values in all shards
+  [[nodiscard]] std::uint64_t whole_size() const;   ///< number of values in all shards
   [[nodiscard]] std::uint64_t whole_index() const;  ///< index among all of this shard's first value
   /// SHA-256 over the values of all shards, in hex; empty for `all`, and where there is one shard.
   [[nodiscard]] const std::string& whole_sha256() const;

@@ -1,5 +1,11 @@
 #include "harness/verification.hpp"
 
+#include "harness/disassembly.hpp"
+#include "harness/error.hpp"
+#include "harness/report_parts.hpp"
+#include "harness/sha256.hpp"
+#include "harness/vectors/vector_file.hpp"
+
 #include <map>
 #include <mutex>
 #include <string>
@@ -7,12 +13,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-
-#include "harness/disassembly.hpp"
-#include "harness/error.hpp"
-#include "harness/report_parts.hpp"
-#include "harness/sha256.hpp"
-#include "harness/vectors/vector_file.hpp"
 
 namespace bitwitness {
 namespace {
@@ -138,15 +138,16 @@ RunReport verify(const Image& image, const Routine& routine, const Subject& subj
   const std::size_t packed = routine.signature.packed_size();
   const std::size_t words = routine.signature.word_count();
   if (packed != subject.packed_size) {
-    throw Error(fmt::format("routine {} takes {} bytes a value by its signature '{}', decoder {} takes {}", routine.name,
-                            packed, to_string(routine.signature), subject.name, subject.packed_size));
+    throw Error(fmt::format("routine {} takes {} bytes a value by its signature '{}', decoder {} takes {}",
+                            routine.name, packed, to_string(routine.signature), subject.name, subject.packed_size));
   }
   if (words != subject.word_names.size()) {
     throw Error(fmt::format("routine {} gives {} words by its signature '{}', decoder {} gives {}", routine.name, words,
                             to_string(routine.signature), subject.name, subject.word_names.size()));
   }
   if (values.packed_size() != packed) {
-    throw Error(fmt::format("the values have {} bytes, routine {} takes {}", values.packed_size(), routine.name, packed));
+    throw Error(
+        fmt::format("the values have {} bytes, routine {} takes {}", values.packed_size(), routine.name, packed));
   }
   return Verification(image, routine, subject, environment, values, options).run();
 }

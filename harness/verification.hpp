@@ -11,8 +11,8 @@ namespace bitwitness {
 /// What a run may be told besides its subject.
 using VerifyOptions = RunOptions;
 
-/// Runs a routine and a native decoder on every value and compares their words bit for bit. The report does not depend on
-/// the number of threads. Throws Error when signature and decoder disagree on sizes or the routine cannot be called.
+/// Runs a routine and a native decoder on every value and compares their words bit for bit. The report does not depend
+/// on the number of threads. Throws Error when signature and decoder disagree on sizes or the routine cannot be called.
 RunReport verify(const Image& image, const Routine& routine, const Subject& subject, const Environment& environment,
                  const ValueSet& values, const VerifyOptions& options = {});
 

@@ -22,12 +22,16 @@ Watchdog::~Watchdog() {
   changed_.notify_all();
 }
 
-void Watchdog::arm(Watched& watched) {
+void Watchdog::arm(Watched& watched, [[maybe_unused]] std::optional<clockid_t> clock) {
   const std::scoped_lock lock(mutex_);
   watched_ = &watched;
   ++arming_;
 #if defined(__linux__)
-  pthread_getcpuclockid(pthread_self(), &clock_);
+  if (clock) {
+    clock_ = *clock;
+  } else {
+    pthread_getcpuclockid(pthread_self(), &clock_);
+  }
 #endif
   changed_.notify_all();
 }

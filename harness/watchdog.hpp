@@ -3,7 +3,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <ctime>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 
@@ -17,7 +19,7 @@ class Watched {
   virtual void interrupt() = 0;
 };
 
-/// Interrupts what makes no progress for a while of its own thread's CPU time, so that a busy machine is not mistaken
+/// Interrupts what makes no progress for a while of CPU time, so that a busy machine is not mistaken
 /// for a runaway.
 class Watchdog {
  public:
@@ -25,8 +27,9 @@ class Watchdog {
   Watchdog(std::chrono::nanoseconds limit, std::stop_token give_up);
   ~Watchdog();
 
-  /// Begins to watch something that the calling thread is about to do.
-  void arm(Watched& watched);
+  /// Begins to watch something that the calling thread is about to do, by the clock of its processor time unless
+  /// another is given.
+  void arm(Watched& watched, std::optional<clockid_t> clock = {});
   void disarm();
 
  private:

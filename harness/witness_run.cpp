@@ -1,9 +1,10 @@
 #include "harness/witness_run.hpp"
 
 #include "harness/chunk_threads.hpp"
+#include "harness/facts.hpp"
+#include "harness/progress_gate.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -13,19 +14,7 @@
 namespace bitwitness {
 namespace {
 
-constexpr std::chrono::milliseconds progress_interval{100};
-
 using Observations = std::map<std::string, Observation>;
-
-void merge_observations(Observations& into, const Observations& from) {
-  for (const auto& [what, observation] : from) {
-    Observation& known = into[what];
-    known.values += observation.values;
-    if (known.first_value.empty() || is_less(observation.first_value, known.first_value)) {
-      known.first_value = observation.first_value;
-    }
-  }
-}
 
 /// What running a sample again alone showed.
 struct Sampled {
@@ -60,11 +49,7 @@ class WitnessRun {
                    [this] { return std::make_unique<Worker>(*this, make_machine()); });
     Isolation isolation{.sampled = sampled_.count, .unstable = sampled_.unstable, .first_value = {}};
     if (auto unstable = sampled_.first.take(); !unstable.empty()) isolation.first_value = std::move(unstable.front());
-    std::vector<Fact> facts;
-    for (const auto& [what, observation] : observations_) {
-      facts.push_back({what, observation.values, observation.first_value});
-    }
-    return {std::move(witness), std::move(path), std::move(total_), std::move(isolation), std::move(facts)};
+    return {std::move(witness), std::move(path), std::move(total_), std::move(isolation), facts_.take()};
   }
 
  private:
@@ -173,10 +158,7 @@ class WitnessRun {
   /// The lock must be held.
   void tell_progress() {
     if (!options_.progress) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_progress_ < progress_interval && done_ != values_.size()) return;
-    last_progress_ = now;
-    options_.progress({done_, values_.size(), wrong_});
+    if (gate_.passes(done_ == values_.size())) options_.progress({done_, values_.size(), wrong_});
   }
 
   void merge(Tally&& tally, Sampled&& sampled, const Observations& observations) {
@@ -185,7 +167,7 @@ class WitnessRun {
     sampled_.count += sampled.count;
     sampled_.unstable += sampled.unstable;
     sampled_.first.merge(std::move(sampled.first));
-    merge_observations(observations_, observations);
+    for (const auto& [what, seen] : observations) facts_.add({what, seen.values, seen.first_value});
   }
 
   const Image& image_;
@@ -201,10 +183,10 @@ class WitnessRun {
   std::mutex mutex_;  // guards what follows
   Tally total_;
   Sampled sampled_;
-  Observations observations_;
+  FactSum facts_;
   std::uint64_t done_ = 0;
   std::uint64_t wrong_ = 0;
-  std::chrono::steady_clock::time_point last_progress_{};
+  ProgressGate gate_;
 };
 
 }  // namespace

@@ -28,8 +28,9 @@ class CallingWorker final : public ChunkWorker {
   std::function<void()> finish_;
 };
 
-void run_chunks(std::uint64_t count, unsigned jobs, const std::stop_token& stop,
-                const std::function<bool(std::uint64_t)>& work, const std::function<void()>& finish = [] {}) {
+void run_chunks(
+    std::uint64_t count, unsigned jobs, const std::stop_token& stop, const std::function<bool(std::uint64_t)>& work,
+    const std::function<void()>& finish = [] {}) {
   const auto make = [&] { return std::make_unique<CallingWorker>(work, finish); };
   work_on_chunks(count, jobs, stop, make(), make);
 }

@@ -80,7 +80,7 @@ TEST_CASE("input that cannot be used exits 2 with one line that names it", "[cli
       {verify_words({"--fpcw", "017f"}), "--fpcw 017f"},
       {verify_words({"--mxcsr", "10000"}), "--mxcsr 10000"},
       {verify_words({"--base", "zz"}), "--base zz"},
-      {verify_words({"--witness", "host"}), "--witness host"},
+      {verify_words({"--witness", "jury"}), "--witness jury"},
       {verify_words({"--target", "nosuch"}), "nosuch"},
       {verify_words({"--target", folder.file("target.toml")}), "target.toml:2"},
       {verify_words({"--routine", "nosuch"}), "packed_quat48"},
@@ -333,7 +333,8 @@ TEST_CASE("signatures that a target leaves open are inferred", "[cli]") {
   CHECK(both.out.find("inferred by executing the routine: stdcall(in u8[6], in u8[6], out f32[4], out f32[4])") !=
         std::string::npos);
   CHECK(run(folder, {"verify", "--image", sse2, "--values", "random:50"}).status == 0);
-  CHECK(run(folder, {"verify", "--image", game, "--at", "0x103f1d0", "--decoder", "packed_quat48", "--values", "random:50"})
+  CHECK(run(folder,
+            {"verify", "--image", game, "--at", "0x103f1d0", "--decoder", "packed_quat48", "--values", "random:50"})
             .status == 0);
 }
 
@@ -343,7 +344,8 @@ TEST_CASE("what cannot be inferred has to be given", "[cli]") {
   const auto verify_at = [&](const std::string& name, const std::string& decoder) {
     return run(folder, {"verify", "--image", image, "--at", "export:" + name, "--decoder", decoder});
   };
-  check_refused(verify_at("constant_u32", "packed_quat32"), "leaves open which: likely cdecl(in u8[4], value u32, out u32)");
+  check_refused(verify_at("constant_u32", "packed_quat32"),
+                "leaves open which: likely cdecl(in u8[4], value u32, out u32)");
   check_refused(verify_at("loops_forever", "half"), "tells no signature: it has executed 50000 instructions");
   check_refused(run(folder, {"verify", "--image", (fixtures / "broken_x87_no_w.exe").string()}),
                 "inferred signature cdecl(in u8[6], out f32[3])");

@@ -45,6 +45,32 @@ TEST_CASE("a report compared with itself is the same", "[comparison]") {
   CHECK(compare_runs({sample_run()}, {sample_run()}).verdict() == ComparisonVerdict::same);
 }
 
+TEST_CASE("replays of several vector files are told apart by the files' names", "[comparison]") {
+  RunReport special = sample_run();
+  special.vector_file = "folder/special.bwv";
+  RunReport random = sample_run({difference(value_a)});
+  random.sources = {"random:9"};
+  random.digest = std::string(64, 'e');
+  random.vector_file = "folder/random.bwv";
+  RunReport elsewhere = special;
+  elsewhere.vector_file = "special.bwv";  // as a report that was read has it
+  const Comparison same = compare_runs({special, random}, {random, elsewhere});
+  CHECK(same.incomparable.empty());
+  CHECK(same.runs.size() == 2);
+  CHECK(same.verdict() == ComparisonVerdict::same);
+  // One file of a routine may have another name, or be a verification.
+  RunReport renamed = special;
+  renamed.vector_file = "other.bwv";
+  CHECK(compare_runs({special}, {renamed}).verdict() == ComparisonVerdict::same);
+  renamed.vector_file.clear();
+  CHECK(compare_runs({special}, {renamed}).verdict() == ComparisonVerdict::same);
+  const Comparison lost = compare_runs({special, random}, {special});
+  CHECK(lost.verdict() == ComparisonVerdict::worse);
+  CHECK_THAT(to_text(lost, 1), contains_text("random.bwv"));
+  CHECK_THAT(compare_runs({special, special}, {special}).incomparable.at(0),
+             contains_text("special.bwv: is twice in the old report"));
+}
+
 TEST_CASE("each listed value is new, worse, better, changed, unchanged or fixed", "[comparison]") {
   const auto verdict_of = [](std::vector<Difference> before, std::vector<Difference> after,
                              const std::string& expected) {

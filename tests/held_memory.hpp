@@ -19,9 +19,13 @@ inline std::uint64_t proc_bytes(const char* path, std::string_view which) {
 
 /// Returns the bytes that this process holds of its own now. Counted page by page: "VmRSS:" of /proc/self/status lags
 /// behind by what each processor has not reported yet, and falls when the kernel takes pages of a file back.
-inline std::uint64_t held_memory() { return proc_bytes("/proc/self/smaps_rollup", "Anonymous:"); }
+inline std::uint64_t held_memory() {
+  return proc_bytes("/proc/self/smaps_rollup", "Anonymous:");
+}
 
 /// Returns the most bytes that this process has held since the peak was last reset.
-inline std::uint64_t peak_memory() { return proc_bytes("/proc/self/status", "VmHWM:"); }
+inline std::uint64_t peak_memory() {
+  return proc_bytes("/proc/self/status", "VmHWM:");
+}
 
 }  // namespace bitwitness::tests

@@ -144,7 +144,8 @@ TEST_CASE("tables that multiply are cut off", "[image][fuzz]") {
     const TemporaryFile file(builder.build().bytes);
     const Image image = Image::load(file.path());
     REQUIRE(image.notes().size() == 1);
-    CHECK_THAT(image.notes().front(), bitwitness::tests::contains_text("names are longer than 0x4000000 bytes together"));
+    CHECK_THAT(image.notes().front(),
+               bitwitness::tests::contains_text("names are longer than 0x4000000 bytes together"));
   }
   SECTION("names in hundreds of places") {
     constexpr std::uint32_t count = 300;

@@ -47,8 +47,24 @@ bool has(std::span<const std::string> notes, std::string_view text) {
 }
 
 std::vector<double> some_doubles() {
-  std::vector<double> all{0.0,  -0.0, 1.0,   -1.0,   0.5,   -0.5,    1.5,   2.5,  -2.5,  2.0,
-                          0.49, 1e15, 1e300, -1e300, 5e-324, 4503599627370497.5, -4503599627370497.5, 9007199254740993.0,
+  std::vector<double> all{0.0,
+                          -0.0,
+                          1.0,
+                          -1.0,
+                          0.5,
+                          -0.5,
+                          1.5,
+                          2.5,
+                          -2.5,
+                          2.0,
+                          0.49,
+                          1e15,
+                          1e300,
+                          -1e300,
+                          5e-324,
+                          4503599627370497.5,
+                          -4503599627370497.5,
+                          9007199254740993.0,
                           std::numeric_limits<double>::infinity()};
   RandomWords random(7);
   for (int i = 0; i < 300; ++i) {
@@ -190,8 +206,8 @@ TEST_CASE("a library's exports are bound, forwarded ones followed, also between 
   };
   const FileBytes helper = library(0x20000000, {.name = "answer", .forward = "SECOND.Real"}, FileBytes(16));
   // mov eax, [esp + 4]; imul eax, eax, 3; ret
-  const FileBytes second =
-      library(0x21000000, {.name = "Real", .address = 0x1000}, bytes_of({0x8b, 0x44, 0x24, 0x04, 0x6b, 0xc0, 0x03, 0xc3}));
+  const FileBytes second = library(0x21000000, {.name = "Real", .address = 0x1000},
+                                   bytes_of({0x8b, 0x44, 0x24, 0x04, 0x6b, 0xc0, 0x03, 0xc3}));
   const auto load = [&](const FileBytes& bytes, const std::string& name) {
     return Image::load(TemporaryFile(bytes, 0, name).path());
   };

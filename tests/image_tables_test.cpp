@@ -198,7 +198,8 @@ TEST_CASE("what cannot be moved is refused", "[image]") {
   }
   SECTION("a base out of reach") {
     CHECK_THROWS_WITH(load(builder, {.base = 0x100000000}), contains_text("does not fit at base 0x100000000"));
-    CHECK_THROWS_WITH(load(builder, {.base = 0xffffffffffff0000}), contains_text("does not fit at base 0xffffffffffff0000"));
+    CHECK_THROWS_WITH(load(builder, {.base = 0xffffffffffff0000}),
+                      contains_text("does not fit at base 0xffffffffffff0000"));
   }
   SECTION("types that x86 does not have") {
     builder.relocations = {{0x2010, 4}};

@@ -116,7 +116,8 @@ TEST_CASE("find and read keep within segments", "[image]") {
   CHECK(image.find(0xffffffffffffffff) == nullptr);
   CHECK(image.read(0x401ff0, 0x10).size() == 0x10);
   CHECK(image.read(0x401ff0, 0x10).data() == image.segments()[1].bytes.data() + 0xff0);
-  CHECK_THROWS_WITH(image.read(0x401ff0, 0x11), bitwitness::tests::contains_text("run past the end of .text at 0x402000"));
+  CHECK_THROWS_WITH(image.read(0x401ff0, 0x11),
+                    bitwitness::tests::contains_text("run past the end of .text at 0x402000"));
   CHECK_THROWS_WITH(image.read(0x401ff0, SIZE_MAX), bitwitness::tests::contains_text("run past the end of .text"));
   CHECK_THROWS_WITH(image.read(0x402000, 1), bitwitness::tests::contains_text("0x402000 is not mapped"));
 }

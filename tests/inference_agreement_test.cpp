@@ -18,9 +18,9 @@ using namespace bitwitness;
 namespace {
 
 constexpr std::array<std::string_view, 17> one_key{
-    "cdecl_in_out",   "cdecl_out_in",    "stdcall_in_out",    "stdcall_out_in",  "this_is_packed", "this_is_result",
+    "cdecl_in_out",    "cdecl_out_in",      "stdcall_in_out",  "stdcall_out_in", "this_is_packed", "this_is_result",
     "fastcall_in_out", "returns_structure", "packed_by_value", "from_key",       "lane_by_lane",   "counted",
-    "indexed",        "in_esi_out_edi",  "in_eax",            "in_rsi_out_rdi",  "guarded"};
+    "indexed",         "in_esi_out_edi",    "in_eax",          "in_rsi_out_rdi", "guarded"};
 constexpr std::array<std::string_view, 3> two_keys{"two_keys", "pair_in_a_row", "into_bones"};
 
 RunReport verify_inferred(const Image& image, std::string_view name, std::string_view decoder) {
@@ -56,7 +56,8 @@ TEST_CASE("what every way to call an unpack gives agrees with the decoder") {
     std::size_t one;
     std::size_t two;
   };
-  for (const Case& expected : {Case{"probe_x87.dll", 16, 3}, Case{"probe_sse2.dll", 16, 3}, Case{"probe_64.dll", 14, 3}}) {
+  for (const Case& expected :
+       {Case{"probe_x87.dll", 16, 3}, Case{"probe_sse2.dll", 16, 3}, Case{"probe_64.dll", 14, 3}}) {
     const Image image = Image::load(BITWITNESS_FIXTURES_DIR "/" + expected.file);
     CHECK(check_all(image, one_key, "packed_quat48") == expected.one);
     CHECK(check_all(image, two_keys, "packed_quat48_pair") == expected.two);

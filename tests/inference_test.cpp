@@ -323,8 +323,7 @@ TEST_CASE("what can be read in two ways is not called certain") {
                       {"reads_ebx", "cdecl(value u32 @ ebx, in u8[4], out u32)"},
                       {"divides", "cdecl(in u8[4], in u8[4], out u32)"},
                   });
-  check_uncertain(fixture("conventions64.dll"), Confidence::likely,
-                  {{"result_u32_r9", "win64(in u8[4]) -> u32 @ r9"}});
+  check_uncertain(fixture("conventions64.dll"), Confidence::likely, {{"result_u32_r9", "win64(in u8[4]) -> u32 @ r9"}});
   // The code that faults runs for one value only.
   check_uncertain(fixture("broken_x87_fault.exe"), Confidence::likely, x87_stand_in);
   check_uncertain(fixture("broken_sse2_fault.exe"), Confidence::likely, sse2_stand_in);

@@ -161,11 +161,11 @@ inline void put_decoys(Build& build) {
   const FileBytes at_scale = address_bytes(scale);
   const FileBytes read_key = bytes_of({0x8b, 0x44, 0x24, 0x04, 0x0f, 0xb7, 0x08, 0x8b, 0x54, 0x24, 0x08});
   std::vector<FileBytes> all = {
-      bytes_of({0xb8}) + at_scale + bytes_of({0xc3}),                                         // returns its address
-      bytes_of({0xd9, 0x05}) + at_scale + bytes_of({0xdd, 0xd8, 0xeb, 0xfe}),                 // never ends
-      read_key + bytes_of({0xdb, 0x00, 0xd8, 0x0d}) + at_scale +                              // one lane four times
+      bytes_of({0xb8}) + at_scale + bytes_of({0xc3}),                          // returns its address
+      bytes_of({0xd9, 0x05}) + at_scale + bytes_of({0xdd, 0xd8, 0xeb, 0xfe}),  // never ends
+      read_key + bytes_of({0xdb, 0x00, 0xd8, 0x0d}) + at_scale +               // one lane four times
           bytes_of({0xd9, 0x12, 0xd9, 0x52, 0x04, 0xd9, 0x52, 0x08, 0xd9, 0x5a, 0x0c, 0xc3}),
-      bytes_of({0xd8, 0x0d}) + at_scale + bytes_of({0xa3, 0, 0, 0, 0, 0xc3}),                 // faults
+      bytes_of({0xd8, 0x0d}) + at_scale + bytes_of({0xa3, 0, 0, 0, 0, 0xc3}),  // faults
   };
   FileBytes near = build.at(one_key, two_keys - one_key);
   const FileBytes mask = bytes_of({0x25, 0xff, 0x7f, 0, 0});

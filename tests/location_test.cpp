@@ -1,7 +1,8 @@
+#include "harness/probe/location.hpp"
+
 #include "decoders/registry.hpp"
 #include "harness/cli/decoder_subject.hpp"
 #include "harness/cli/location_report.hpp"
-#include "harness/probe/location.hpp"
 #include "harness/target.hpp"
 #include "tests/catch.hpp"
 #include "tests/location_builds.hpp"
@@ -29,9 +30,12 @@ using tests::FileBytes;
 using tests::operator+;
 
 const std::vector<KnownConstant> constants = {
-    {ConstantKind::f64, 0x3f06a0cba0000000, true}, {ConstantKind::f32, 0x3835065d, true},
-    {ConstantKind::mask, 0x7fff, false},           {ConstantKind::mask, 0x8000, false},
-    {ConstantKind::shift, 15, false},              {ConstantKind::f32, 0x3f3504f3, false},
+    {ConstantKind::f64, 0x3f06a0cba0000000, true},
+    {ConstantKind::f32, 0x3835065d, true},
+    {ConstantKind::mask, 0x7fff, false},
+    {ConstantKind::mask, 0x8000, false},
+    {ConstantKind::shift, 15, false},
+    {ConstantKind::f32, 0x3f3504f3, false},
 };
 
 WantedRoutine wanted(const std::string& decoder) {

@@ -20,6 +20,11 @@
 
 #include <fmt/format.h>
 
+// The same tests are built once for each witness.
+#ifndef BITWITNESS_TRIED_MACHINE
+#define BITWITNESS_TRIED_MACHINE make_unicorn_machine
+#endif
+
 namespace bitwitness::tests {
 
 using Bytes = std::vector<std::byte>;
@@ -93,7 +98,7 @@ class Tried {
  public:
   Tried(const Image& image, const std::string& location, std::string_view signature, const MachineOptions& options = {})
       : routine_{location, image.resolve(location), parse_signature(signature)},
-        machine_(make_unicorn_machine(image, routine_, options)) {}
+        machine_(BITWITNESS_TRIED_MACHINE(image, routine_, options)) {}
 
   std::vector<Ended> run(std::span<const Bytes> values, const Environment& environment = {}) {
     Batch batch;

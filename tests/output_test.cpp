@@ -24,8 +24,9 @@ TEST_CASE("a report goes through a pipe to whoever reads it, however late") {
   const Folder folder;
   const std::string pipe = folder.file("pipe");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  const Result result = run_shell(folder, "{ sleep 0.3; cat " + quoted(pipe) + " > " + quoted(folder.file("got")) +
-                                              "; } & timeout 20 " + verify_into(pipe) + "; status=$?; wait; exit $status");
+  const Result result =
+      run_shell(folder, "{ sleep 0.3; cat " + quoted(pipe) + " > " + quoted(folder.file("got")) + "; } & timeout 20 " +
+                            verify_into(pipe) + "; status=$?; wait; exit $status");
   CHECK(result.status == 0);
   CHECK(contents(folder.file("got")).starts_with("{\n"));
   CHECK(contents(folder.file("got")).ends_with("}\n"));

@@ -79,7 +79,7 @@ TEST_CASE("a decoder that fails is one line, no report and exit status 2") {
                   "decoder " + bad_library + "crashes: was ended by SIGSEGV (invalid memory access)" + value + "\n");
   }
   check_refused(run(folder, verify(bad_library + "hangs", at + bad_value + Words{"--decoder-timeout", "1"})),
-                "hangs: no progress in 1 s" + value);
+                "hangs: no progress in 1 s, and alone none in 0.5 s" + value);
   check_refused(run(folder, verify(bad_library + "aborts", at + bad_value)), value + "; its last line: last words");
   check_refused(run(folder, verify(bad_library + "none", at + bad_value)), "the library exports no symbol none");
   check_refused(run(folder, verify(bad_script + "raises", at + bad_value)), value + "; its last line: ValueError");

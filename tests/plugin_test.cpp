@@ -55,9 +55,10 @@ TEST_CASE("a description is read strictly") {
   CHECK(shape.word_names[3] == "d");
   REQUIRE(shape.fields.size() == 2);
   CHECK(shape.fields[1].offset == 1);
-  for (const std::string text : {"packed=7", "packed=", "packed=6x", "words=a,b,c", "words=a,b,c,", "words=a,b,c,d e",
-                                 "kind=f64", "fields=a:47", "fields=a:49", "fields=a:48,b:0", "fields=a", "fields=:48",
-                                 "fields=a:99999999999", "colour=blue", "=", "kind=f32 kind=f32"}) {
+  for (const std::string text :
+       {"packed=7", "packed=", "packed=6x", "words=a,b,c", "words=a,b,c,", "words=a,b,c,d e", "words=a,b,a,d",
+        "kind=f64", "fields=a:47", "fields=a:49", "fields=a:48,b:0", "fields=a", "fields=:48", "fields=a:99999999999",
+        "colour=blue", "=", "kind=f32 kind=f32"}) {
     INFO(text);
     DecoderShape other = rotation();
     CHECK_THROWS_AS(apply_description(other, text), Error);

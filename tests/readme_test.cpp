@@ -1,7 +1,8 @@
 // Runs what README.md shows and compares what it prints.
 
-#include <sys/wait.h>
-#include <unistd.h>
+#include "tests/catch.hpp"
+#include "tests/fixtures/corpus/corpus.hpp"
+#include "tests/real_executables.hpp"
 
 #include <array>
 #include <cstdio>
@@ -13,9 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/catch.hpp"
-#include "tests/fixtures/corpus/corpus.hpp"
-#include "tests/real_executables.hpp"
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace {
 
@@ -70,12 +70,14 @@ struct Result {
 
 Result run(const std::string& command, const fs::path& folder) {
   const std::string path = fs::path(BITWITNESS_PROGRAM).parent_path().string();
-  const std::string line = "cd '" + folder.string() + "' && PATH='" + path + "':\"$PATH\" && { " + command + "\n} 2>/dev/null";
+  const std::string line =
+      "cd '" + folder.string() + "' && PATH='" + path + "':\"$PATH\" && { " + command + "\n} 2>/dev/null";
   Result result;
   FILE* pipe = popen(line.c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::array<char, 4096> buffer{};
-  for (std::size_t size = 0; (size = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) result.out.append(buffer.data(), size);
+  for (std::size_t size = 0; (size = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    result.out.append(buffer.data(), size);
   const int status = pclose(pipe);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return result;

@@ -1,10 +1,5 @@
 // Executables that nobody here wrote: the compiler's own run-time libraries for Windows, as Debian ships them.
 
-#include <filesystem>
-#include <iostream>
-#include <string>
-#include <vector>
-
 #include "decoders/registry.hpp"
 #include "harness/cli/decoder_subject.hpp"
 #include "harness/image.hpp"
@@ -12,6 +7,11 @@
 #include "harness/verification.hpp"
 #include "tests/catch.hpp"
 #include "tests/real_executables.hpp"
+
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
 
 using namespace bitwitness;
 
@@ -69,6 +69,5 @@ TEST_CASE("a wrong convention for the real routine is told, not compared") {
   const RunReport report = run_half(Image::load(*path), "___extendhfsf2", "stdcall(value u16) -> f32");
   CHECK(report.counts.faulted == 65536);
   REQUIRE(!report.failures.empty());
-  CHECK(report.failures[0].reason ==
-        "leaves its 4 bytes of arguments on the stack, which stdcall removes: cdecl?");
+  CHECK(report.failures[0].reason == "leaves its 4 bytes of arguments on the stack, which stdcall removes: cdecl?");
 }

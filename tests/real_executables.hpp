@@ -1,18 +1,19 @@
 #pragma once
+#include "tests/catch.hpp"
+
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 #include <string>
 
-#include "tests/catch.hpp"
-
 namespace bitwitness::tests {
 
 enum class Width { bits_32, bits_64 };
 
-/// Finds a DLL that the MinGW packages ship, by the folders that CMake found. When it is missing the test is skipped with a
-/// line that CTest recognises, or fails if BITWITNESS_REQUIRE_FIXTURES is set in the environment: a skip is never a pass.
+/// Finds a DLL that the MinGW packages ship, by the folders that CMake found. When it is missing the test is skipped
+/// with a line that CTest recognises, or fails if BITWITNESS_REQUIRE_FIXTURES is set in the environment: a skip is
+/// never a pass.
 inline std::optional<std::filesystem::path> mingw_dll(Width width, const std::string& name) {
   const std::string folder = width == Width::bits_32 ? BITWITNESS_MINGW32_DLL_DIR : BITWITNESS_MINGW64_DLL_DIR;
   const std::filesystem::path path = std::filesystem::path(folder) / name;

@@ -108,8 +108,8 @@ TEST_CASE("a routine that never writes all of its output gives nothing to compar
 
 TEST_CASE("a signature that is not given is inferred", "[cli]") {
   const Folder folder;
-  for (const Words& words : {Words{"recognize", "--image", x87, "--at", "0x103f1d0"},
-                             recognize_words(x87, "0x103f1d0", "auto")}) {
+  for (const Words& words :
+       {Words{"recognize", "--image", x87, "--at", "0x103f1d0"}, recognize_words(x87, "0x103f1d0", "auto")}) {
     const Result result = run(folder, words);
     CHECK(result.status == 0);
     CHECK(has(result.out, "0x103f1d0, cdecl(in u8[6], out f32[4])"));

@@ -121,22 +121,98 @@ TEST_CASE("recordings are the same bytes on any number of threads") {
   CHECK(record_doubling(late(3), {"all"}, VectorDetail::digests).bytes == digests.bytes);
 }
 
-TEST_CASE("what happened beside the results is noted in the header") {
+TEST_CASE("what happened beside the results is in the header") {
   const Recorded recorded = record_doubling(with_doubling());
-  const std::vector<std::string> notes = VectorFile::parse(recorded.bytes, "doubling").header().notes;
-  REQUIRE(notes.size() == 4);
-  CHECK(notes[0] == "on 1 value the routine hums (first: 78 56)");
-  CHECK(notes[1] == "no result for 34 12: faulted at 0x401000, nop: faults");
-  CHECK(notes[3] == "no result for 56 34: unwritten at 0x401000, nop: writes nothing");
+  const VectorHeader header = VectorFile::parse(recorded.bytes, "doubling").header();
+  CHECK(header.notes.empty());
+  CHECK(header.recorded.facts == std::vector<Fact>{{"hums", 1, parse_hex("7856")}});
+  CHECK(header.recorded.facts_left_out == 0);
+  CHECK(header.recorded.limit == 20);
+  REQUIRE(header.recorded.failures.size() == 3);
+  CHECK(to_hex(header.recorded.failures[0].value) == "34 12");
+  CHECK(header.recorded.failures[0].reason == "faults");
+  CHECK(header.recorded.failures[2].kind == OutcomeKind::unwritten);
+  CHECK(header.recorded.isolation.sampled > 1);
+  CHECK(header.recorded.isolation.unstable == 0);
+  CHECK(notes_of(header) == std::vector<std::string>{"on 1 value the routine hums (first: 78 56)"});
+}
 
+TEST_CASE("words that a value alone does not give are no reference: the replay says so as a verification does") {
+  const Image image = any_image();
   RunOptions options = with_doubling(1, true);
   options.limit = 1;
-  const Recorded unstable = record_doubling(options);
-  CHECK(unstable.recording.isolation.unstable == 1);
-  const std::vector<std::string>& more = unstable.recording.header.notes;
-  REQUIRE(more.size() == 4);
-  CHECK(more[1].find("gave other words than in the batch; first ff ff") != std::string::npos);
-  CHECK(more[3] == "2 more values without a result are not listed");
+  const Recorded recorded = record_doubling(options);
+  REQUIRE(recorded.recording.isolation.unstable == 1);
+  const VectorFile file = VectorFile::parse(recorded.bytes, "doubling");
+  CHECK(file.header().recorded.failures.size() == 1);
+  const Subject subject = doubler();
+  const RunReport verified = verify(image, doubling(), subject, {}, values_of(subject, {"all"}), options);
+  const RunReport replayed = replay(file, subject).report;
+  CHECK(replayed.verdict() == verified.verdict());
+  CHECK(replayed.isolation.sampled == verified.isolation.sampled);
+  CHECK(replayed.isolation.unstable == 1);
+  CHECK(to_hex(replayed.isolation.first_value) == "ff ff");
+  REQUIRE(replayed.failures.size() == 3);
+  CHECK(replayed.failures[0].reason == "faults (so it was recorded)");
+  CHECK(replayed.failures[0].address == 0x401000);
+  CHECK(replayed.failures[1].reason == "so it was recorded");
+
+  // Without anything else that is wrong.
+  const Recorded stable = record_doubling(with_doubling(), {"hex:ffff", "hex:0000"});
+  const Recorded alone = record_doubling(with_doubling(1, true), {"hex:ffff", "hex:0000"});
+  CHECK(replay(VectorFile::parse(stable.bytes, "s"), subject).report.verdict() == Verdict::agree);
+  CHECK(replay(VectorFile::parse(alone.bytes, "a"), subject).report.verdict() == Verdict::differ);
+  ReplayOptions one;
+  one.only = {parse_hex("0000")};
+  CHECK(replay(VectorFile::parse(alone.bytes, "a"), subject, one).report.verdict() == Verdict::differ);
+}
+
+TEST_CASE("a header has no more in it than a reader takes, and says what was left out") {
+  VectorHeader header = header_for_doubling();
+  header.packed_size = 2;
+  header.word_count = 1;
+  header.count = 60'000;
+  header.recorded.limit = 60'000;
+  for (std::size_t i = 0; i < 30'000; ++i) {
+    const std::vector<std::byte> value = {static_cast<std::byte>(i & 0xff), static_cast<std::byte>(i >> 8)};
+    header.recorded.failures.push_back({value, OutcomeKind::faulted, 0x401000, "nop", "a \"reason\" \xff"});
+  }
+  const auto is_written = [](const VectorHeader& written) {
+    std::vector<std::byte> bytes;
+    const auto sink = [&bytes](std::span<const std::byte> more) {
+      bytes.insert(bytes.end(), more.begin(), more.end());
+    };
+    VectorHeader empty = written;
+    empty.count = 0;
+    empty.recorded.failures.clear();
+    VectorWriter(empty, VectorDetail::words, sink).finish();
+    static_cast<void>(VectorWriter(written, VectorDetail::words, sink));
+    return bytes.size();
+  };
+  CHECK_THROWS_WITH(is_written(header), contains_text("its header would have"));
+  fit_header(header);
+  CHECK(is_written(header) > 1'000'000);
+  CHECK(header.recorded.failures.size() < 30'000);
+  CHECK(header.recorded.limit == header.recorded.failures.size());
+  CHECK(header.recorded.facts_left_out == 0);
+  const std::size_t kept = header.recorded.failures.size();
+  fit_header(header);
+  CHECK(header.recorded.failures.size() == kept);
+
+  header.recorded.failures.clear();
+  header.recorded.path = {std::string(200'000, 'p'), std::string(2'000'000, 'p')};
+  for (std::size_t i = 0; i < 40'000; ++i) {
+    header.recorded.facts.push_back({"writes 4 bytes at " + std::to_string(100'000 + i), 1, parse_hex("0000")});
+  }
+  fit_header(header);
+  CHECK(header.recorded.facts_left_out == 40'000);
+  CHECK(header.recorded.path.back() == "1 notes about the first value were left out: no room for them");
+  CHECK_THAT(notes_of(header).back(), contains_text("40000 more facts were left out"));
+
+  VectorHeader noted = header_for_doubling();
+  noted.notes = {std::string((std::size_t{1} << 20) - 2000, 'n')};
+  CHECK_THROWS_WITH(record(noted, any_image(), doubling(), {}, values_of(doubler(), {"all"}), with_doubling()),
+                    contains_text("before anything has run"));
 }
 
 TEST_CASE("an interrupted recording is not whole and cannot be written") {

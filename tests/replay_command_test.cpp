@@ -71,9 +71,40 @@ TEST_CASE("what is recorded replays without the executable, and says where it co
   const Result verified =
       run(folder, Words{"verify", "--image", x87, "--routine", "packed_quat48", "--json", "-"} + few_values);
   const Json expected = Json::parse(verified.out)["runs"][0];
-  for (const char* key : {"digest", "routine", "counts", "environment", "values", "words"}) {
+  for (const char* key : {"digest", "routine", "counts", "environment", "values", "words", "isolation"}) {
     INFO(key);
     CHECK(replayed[key] == expected[key]);
+  }
+}
+
+TEST_CASE("a replay of several files compares with itself", "[replay]") {
+  const Folder folder;
+  Words files;
+  for (const char* name : {"a.bwv", "b.bwv"}) {
+    files.push_back(folder.file(name));
+    REQUIRE(run(folder, record_words(x87, files.back(), {"--values", name[0] == 'a' ? "random:100:1" : "random:100:2"}))
+                .status == 0);
+  }
+  const std::string report = folder.file("r.json");
+  REQUIRE(run(folder, Words{"replay", "--json", report} + files).status == 0);
+  const Json json = Json::parse(contents(report));
+  CHECK(json["runs"][1]["vectors"]["name"] == "b.bwv");
+  CHECK(json["runs"][1]["vectors"]["sha256"].get<std::string>().size() == 64);
+  const Result same = run(folder, {"compare", report, report});
+  CHECK(same.err.empty());
+  CHECK(same.status == 0);
+}
+
+TEST_CASE("a path of known differences must name a file", "[replay]") {
+  const Folder folder;
+  const std::string file = recorded(folder);
+  write(folder.path / "empty.toml", "");
+  CHECK(run(folder, {"replay", file, "--known", folder.file("empty.toml")}).status == 0);
+  for (const std::string& path : {std::string(), std::string(" "), folder.file("nosuch.toml")}) {
+    const Result result = run(folder, {"replay", file, "--known", path});
+    INFO(path << ": " << result.err);
+    CHECK(result.status == 2);
+    CHECK(std::ranges::count(result.err, '\n') == 1);
   }
 }
 

@@ -160,6 +160,7 @@ TEST_CASE("single values are picked, and must be there") {
 
   VectorHeader header = file.header();
   header.count = 1;
+  header.recorded = {};
   std::vector<std::byte> small;
   VectorWriter writer(header, VectorDetail::words, [&small](std::span<const std::byte> more) {
     small.insert(small.end(), more.begin(), more.end());

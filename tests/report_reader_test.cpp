@@ -46,6 +46,8 @@ Report full_report() {
   whole.environment = {0x007f, 0x9fc0};
   whole.counts.known = 2;
   whole.counts.agreed -= 2;
+  whole.vector_file = "folder/some.bwv";
+  whole.vector_sha256 = std::string(64, '6');
   whole.broken = {"a known difference that agrees again"};
   whole.image = RunImage{"other.exe", std::string(64, '5'), ImageFormat::pe32_plus, true};
   Report report = sample_report({run, whole});
@@ -100,7 +102,7 @@ TEST_CASE("every key of a report must be there, and no other", "[report_reader]"
       INFO(prefix + key);
       Json less = good;
       less[at].erase(key);
-      const bool independent = key == "part" || (key == "image" && !path.empty());
+      const bool independent = key == "part" || key == "vectors" || (key == "image" && !path.empty());
       const bool optional = key == "shard" || key == "known" || key == "broken" || path.ends_with(".isolation");
       CHECK_THAT(refusal_of(less.dump()),
                  independent ? contains_text("accepted")
@@ -148,6 +150,9 @@ TEST_CASE("what a report says must fit together", "[report_reader]") {
        [](Json& json) { json["runs"][1]["counts"]["known"] = 0, json["runs"][1]["counts"]["agreed"] = 20000; }},
       {"runs[1].broken is empty", [](Json& json) { json["runs"][1]["broken"] = Json::array(); }},
       {"runs[1].image.sha256 is not a SHA-256", [](Json& json) { json["runs"][1]["image"]["sha256"] = "5"; }},
+      {"runs[1].vectors.name is not a file's", [](Json& json) { json["runs"][1]["vectors"]["name"] = "a/b.bwv"; }},
+      {"runs[1].vectors.name is not a file's", [](Json& json) { json["runs"][1]["vectors"]["name"] = ""; }},
+      {"runs[1].vectors.sha256 is not", [](Json& json) { json["runs"][1]["vectors"]["sha256"] = "6"; }},
       {"digest is not a SHA-256", [&](Json& json) { run(json)["digest"] = "d"; }},
       {"words.kind is none of", [&](Json& json) { run(json)["words"]["kind"] = "f64"; }},
       {"differing[0] is more", [&](Json& json) { run(json)["differing"][0] = 3; }},
@@ -191,6 +196,32 @@ TEST_CASE("what a report says must fit together", "[report_reader]") {
     one.damage(bad);
     CHECK_THAT(refusal_of(bad.dump()), contains_text(one.said));
   }
+}
+
+TEST_CASE("every count must be one: neither below 0, nor a fraction, nor above all bounds", "[report_reader]") {
+  const Json good = Json::parse(to_json(full_report()));
+  std::size_t tried = 0;
+  const std::function<void(const Json::json_pointer&, const std::string&)> walk = [&](const Json::json_pointer& at,
+                                                                                      const std::string& path) {
+    const Json& place = good.at(at);
+    if (place.is_array()) {
+      for (std::size_t i = 0; i < place.size(); ++i) walk(at / i, path + "[" + std::to_string(i) + "]");
+    } else if (place.is_object()) {
+      for (const auto& [key, member] : place.items()) walk(at / key, path + (path.empty() ? "" : ".") + key);
+    } else if (place.is_number()) {
+      ++tried;
+      for (const char* const number : {"-1", "-0.5", "0.5", "3.0", "1e3", "18446744073709551616", "1e300"}) {
+        INFO(path << " = " << number);
+        Json bad = good;
+        bad[at] = "@";
+        std::string text = bad.dump();
+        text.replace(text.find("\"@\""), 3, number);
+        CHECK(refusal_of(text) == "some.json: " + path + " is not a count");
+      }
+    }
+  };
+  walk(Json::json_pointer(), "");
+  CHECK(tried > 40);
 }
 
 TEST_CASE("what is not a JSON document is refused", "[report_reader]") {

@@ -98,8 +98,7 @@ TEST_CASE("merge makes the whole recording of vector files, byte for byte", "[me
     CHECK(result.err == "");
     CHECK(result.status == 0);
     check_same_files(whole, folder.file("merged"));
-    check_refused(run(folder, {"merge", second, "--out", folder.file("not")}),
-                  second + ": shard 1/2 is missing");
+    check_refused(run(folder, {"merge", second, "--out", folder.file("not")}), second + ": shard 1/2 is missing");
     check_refused(run(folder, {"merge", second, first, "--out", folder.file("not"), "--junit", "-"}), "--junit");
     CHECK_FALSE(std::filesystem::exists(folder.path / "not"));
   }
@@ -120,7 +119,7 @@ TEST_CASE("what cannot be merged or compared is refused with one line", "[merge]
       {{"merge", "--out", out}, "files"},
       {{"merge", files[0], files[1]}, "--out"},
       {{"merge", "--out", out, files[0]}, files[0] + ": shard 2/2 is missing"},
-      {{"merge", "--out", out, files[0], files[0]}, files[0] + ": is shard 1/2 as"},
+      {{"merge", "--out", out, files[0], files[0]}, files[0] + ": shard 1/2 is there twice, as file 1 ("},
       {{"merge", "--out", out, files[0], whole}, whole + ": is a whole"},
       {{"merge", "--out", out, files[0], folder.file("bad.json")}, "bad.json: not JSON"},
       {{"merge", "--out", out, files[0], folder.file("text.toml")}, "text.toml: is no report"},
@@ -141,6 +140,19 @@ TEST_CASE("what cannot be merged or compared is refused with one line", "[merge]
     check_refused(run(folder, one.arguments), one.named);
     CHECK_FALSE(std::filesystem::exists(out));
   }
+}
+
+TEST_CASE("a shard must be one of a number that somebody may start", "[shard]") {
+  const Folder folder;
+  const std::string out = folder.file("out.bwv");
+  const auto refused = [&](const std::string& shard, const std::string& said) {
+    check_refused(run(folder, Words{"verify", "--shard", shard} + agreeing), said);
+    check_refused(run(folder, Words{"record", "--out", out, "--shard", shard} + agreeing), said);
+  };
+  refused("1/4294967296", "shard 1/4294967296: at most 65536 shards are possible");
+  refused("1/65537", "at most 65536 shards");
+  refused("", "shard: nothing is given; expected I/N");
+  CHECK(run(folder, Words{"verify", "--shard", "65536/65536"} + agreeing).status == 3);
 }
 
 TEST_CASE("compare says what is new, worse and fixed, and exits 1 when something is worse", "[compare]") {

@@ -214,12 +214,14 @@ TEST_CASE("what a pointer's target passes over is neither packed nor output", "[
   ends("cdecl(in u8[+0, 1], out u8)", "column 14: expected a count of bytes to pass over from 1 to 1024");
   ends("cdecl(in u8[+99999999999, 1], out u8)", "column 14: expected a count of bytes to pass over from 1 to 1024");
   ends("cdecl(in u8[+1024, 1], out u8)", "column 21: expected at most 1024 bytes");
-  ends("cdecl(value u8[+4, 6], out u8)", "column 13: expected no '+': only what a pointer points to has bytes to pass over");
+  ends("cdecl(value u8[+4, 6], out u8)",
+       "column 13: expected no '+': only what a pointer points to has bytes to pass over");
   ends("cdecl(in u8, out f32[+1000, 1], out f32[+1000, 1])", "expected at most 1024 bytes of output");
 }
 
 TEST_CASE("errors are one line with the text, the column and what was expected", "[signature]") {
-  CHECK(parse_error("cdecl(in u8[6], out f32[4)") == "signature 'cdecl(in u8[6], out f32[4)': column 26: expected ',' or ']'");
+  CHECK(parse_error("cdecl(in u8[6], out f32[4)") ==
+        "signature 'cdecl(in u8[6], out f32[4)': column 26: expected ',' or ']'");
   CHECK(parse_error("") == "signature '': column 1: expected cdecl, stdcall, thiscall, fastcall, win64 or auto");
   CHECK(parse_error("pascal(in u8)").find("column 1: expected cdecl") != std::string::npos);
   CHECK(parse_error("cdecl") == "signature 'cdecl': column 6: expected '('");

@@ -1,18 +1,18 @@
 // The stand-ins agree with the native decoders, and each broken twin is caught for what it is.
 
-#include <algorithm>
-#include <chrono>
-#include <stop_token>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "decoders/registry.hpp"
 #include "harness/cli/decoder_subject.hpp"
 #include "harness/image.hpp"
 #include "harness/values.hpp"
 #include "harness/verification.hpp"
 #include "tests/catch.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
 
 using namespace bitwitness;
 
@@ -32,13 +32,17 @@ const std::vector<Kind> kinds = {
 RunReport run(const Image& image, const Kind& kind, bool two_key, const Environment& environment,
               const std::vector<std::string>& sources) {
   const Subject subject = cli::subject_of(*decoders::find_decoder(two_key ? "packed_quat48_pair" : "packed_quat48"));
-  const Routine routine{subject.name, two_key ? 0x103f340U : 0x103f1d0U, parse_signature(two_key ? kind.two_key : kind.six_byte)};
+  const Routine routine{subject.name, two_key ? 0x103f340U : 0x103f1d0U,
+                        parse_signature(two_key ? kind.two_key : kind.six_byte)};
   VerifyOptions options;
   options.jobs = 2;
-  return verify(image, routine, subject, environment, ValueSet::build(subject.packed_size, subject.fields, sources), options);
+  return verify(image, routine, subject, environment, ValueSet::build(subject.packed_size, subject.fields, sources),
+                options);
 }
 
-Image stand_in(const Kind& kind) { return Image::load(BITWITNESS_STAND_INS_DIR "/stand_in_" + kind.name + ".exe"); }
+Image stand_in(const Kind& kind) {
+  return Image::load(BITWITNESS_STAND_INS_DIR "/stand_in_" + kind.name + ".exe");
+}
 
 Image broken(const Kind& kind, const std::string& mistake) {
   return Image::load(BITWITNESS_FIXTURES_DIR "/broken_" + kind.name + "_" + mistake + ".exe");

@@ -169,7 +169,8 @@ TEST_CASE("a value of the wrong type or form is an error with its line", "[targe
   CHECK(parse_error(with_routine(good_name, good_at, good_decoder, "note = \"\"\"a\nb\"\"\"")) ==
         "game.toml:6: note of routine 'unpack': expected one line without control characters");
   CHECK(parse_error(with_routine(good_name, good_at, good_decoder, "signature = \"cdecl(in u8[6], out f32[4)\"")) ==
-        "game.toml:6: signature of routine 'unpack': signature 'cdecl(in u8[6], out f32[4)': column 26: expected ',' or ']'");
+        "game.toml:6: signature of routine 'unpack': signature 'cdecl(in u8[6], out f32[4)': column 26: expected ',' "
+        "or ']'");
   const std::string head = "kind = \"constant\"\nlevel = \"expected\"\nat = \"0x1\"\n";
   CHECK(parse_error(with_anchor(head + "bits = [\n\"3835065d\",\n\"3835065\"]\n")) ==
         "game.toml:8: bits: '3835065' is neither 8 (f32) nor 16 (f64) hex digits");

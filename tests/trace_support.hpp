@@ -16,13 +16,12 @@
 
 namespace bitwitness::tests {
 
-
 inline constexpr std::uint32_t code_address = 0x401000;
 inline constexpr std::uint32_t data_address = 0x402000;
 
 /// A library with one routine and a writable section that starts with `data`.
 inline Image image_of(std::initializer_list<unsigned> code, std::initializer_list<unsigned> data = {0},
-               bool is_64_bit = false) {
+                      bool is_64_bit = false) {
   PeBuilder builder;
   builder.is_64 = is_64_bit;
   builder.sections = {{.name = ".text", .data = bytes_of(code)},
@@ -32,12 +31,12 @@ inline Image image_of(std::initializer_list<unsigned> code, std::initializer_lis
 }
 
 inline Trace trace_at(const Image& image, const std::string& location, std::string_view signature, const Bytes& value,
-               const Environment& environment = {}, const TraceOptions& options = {}) {
+                      const Environment& environment = {}, const TraceOptions& options = {}) {
   return trace(image, {location, image.resolve(location), parse_signature(signature)}, value, environment, options);
 }
 
 inline Trace trace_code(const Image& image, std::string_view signature, const Bytes& value,
-                 const Environment& environment = {}, const TraceOptions& options = {}) {
+                        const Environment& environment = {}, const TraceOptions& options = {}) {
   return trace_at(image, fmt::format("{:#x}", code_address), signature, value, environment, options);
 }
 

@@ -33,7 +33,8 @@ namespace {
 
 // Builds a set in a process of its own. Returns the bytes a value that this took, to the nearest, or nothing where the
 // kernel does not let the peak be reset.
-std::optional<int> bytes_a_value(std::uint64_t (*measure)(), std::size_t packed_size, std::uint64_t count, Shard shard) {
+std::optional<int> bytes_a_value(std::uint64_t (*measure)(), std::size_t packed_size, std::uint64_t count,
+                                 Shard shard) {
   constexpr int unknown = 255;
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -43,10 +44,12 @@ std::optional<int> bytes_a_value(std::uint64_t (*measure)(), std::size_t packed_
     std::ofstream reset("/proc/self/clear_refs");
     if (!(reset << "5" << std::flush)) _exit(unknown);
     const std::uint64_t before = measure();
-    const ValueSet set = ValueSet::build(packed_size, {}, std::vector{"random:" + std::to_string(count)}, {.shard = shard, .corpus = {}});
+    const ValueSet set = ValueSet::build(packed_size, {}, std::vector{"random:" + std::to_string(count)},
+                                         {.shard = shard, .corpus = {}});
     malloc_trim(0);
     const std::uint64_t taken = measure() - before;
-    _exit(set.size() == 0 ? unknown : static_cast<int>(std::min<std::uint64_t>((taken + count / 2) / count, unknown - 1)));
+    _exit(set.size() == 0 ? unknown
+                          : static_cast<int>(std::min<std::uint64_t>((taken + count / 2) / count, unknown - 1)));
   }
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);

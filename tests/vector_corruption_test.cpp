@@ -10,10 +10,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <unistd.h>
 
 using namespace bitwitness;
 using namespace bitwitness::tests;
@@ -269,34 +273,44 @@ TEST_CASE("headers that were edited with all digests made right are refused") {
   CHECK(refusal(with_header(file, 3, "a note", "another note")).empty());
   refuses("", "{", "not JSON");
   refuses("", "[]", "is not an object");
-  refuses("", std::string(1000, '['), "not JSON");
-  refuses("", std::string(1000, '[') + std::string(1000, ']'), "is not an object");
+  refuses("", std::string(1000, '['), "nested deeper");
+  refuses("", std::string(1000, '[') + std::string(1000, ']'), "nested deeper");
   refuses("bitwitness-vectors/1", "bitwitness-vectors/2", "schema");
-  refuses("\"words\",", "\"everything\",", "one form");
-  refuses("\"witness\"", "\"withess\"", "lacks 'witness'");
-  refuses("{\"schema\"", "{\"more\":1,\"schema\"", "one form");
-  refuses("{\"schema\"", "{\"notes\":[],\"schema\"", "one form");
+  refuses("\"words\",", "\"everything\",", "detail is neither");
+  refuses("\"witness\"", "\"withess\"", "withess is not known");
+  refuses("{\"schema\"", "{\"more\":1,\"schema\"", "more is not known");
+  refuses("{\"schema\"", "{\"notes\":[],\"schema\"", "notes is there twice");
   refuses("{\"schema\"", "{ \"schema\"", "one form");
-  refuses("\"stand_in\":true", "\"stand_in\":1", "not a boolean");
-  refuses("\"fpcw\":\"037f\"", "\"fpcw\":\"1037f\"", "no hex number");
-  refuses("\"fpcw\":\"037f\"", "\"fpcw\":\"37f\"", "one form");
-  refuses("\"fpcw\":\"037f\"", "\"fpcw\":\"-37f\"", "no hex number");
-  refuses("\"address\":\"0x", "\"address\":\"", "no address");
-  refuses("\"format\":\"pe32\"", "\"format\":\"elf\"", "no format of images");
-  refuses("\"kind\":\"u32\"", "\"kind\":\"f64\"", "no kind of words");
-  refuses("\"notes\":[\"a note\"]", "\"notes\":[7]", "not a string");
-  refuses("\"notes\":[\"a note\"]", "\"notes\":\"a note\"", "not an array");
+  refuses("\"stand_in\":true", "\"stand_in\":1", "stand_in is not true or false");
+  refuses("\"fpcw\":\"037f\"", "\"fpcw\":\"1037f\"", "expected hex digits");
+  refuses("\"fpcw\":\"037f\"", "\"fpcw\":\"37f\"", "is not four");
+  refuses("\"fpcw\":\"037f\"", "\"fpcw\":\"-37f\"", "expected hex digits");
+  refuses("\"address\":\"0x", "\"address\":\"", "is not written as addresses are");
+  refuses("\"format\":\"pe32\"", "\"format\":\"elf\"", "image.format is none of");
+  refuses("\"kind\":\"u32\"", "\"kind\":\"f64\"", "words.kind is none of");
+  refuses("\"notes\":[\"a note\"]", "\"notes\":[7]", "notes[0] is not a string");
+  refuses("\"notes\":[\"a note\"]", "\"notes\":\"a note\"", "notes is not an array");
   refuses("\"packed_size\":3", "\"packed_size\":0", "values of 0 bytes");
-  refuses("\"packed_size\":3", "\"packed_size\":257", "not an integer from 0 to 256");
-  refuses("\"packed_size\":3", "\"packed_size\":-3", "not an integer");
-  refuses("\"packed_size\":3", "\"packed_size\":3.0", "not an integer");
+  refuses("\"packed_size\":3", "\"packed_size\":257", "packed_size is 257, at most 256");
+  refuses("\"packed_size\":3", "\"packed_size\":-3", "packed_size is not a count");
+  refuses("\"packed_size\":3", "\"packed_size\":3.0", "packed_size is not a count");
   refuses("\"packed_size\":3", "\"packed_size\":4", "the fields have 24 bits");
   refuses("\"offset\":3", "\"offset\":4", "field 'high'");
   refuses("[\"w0\",\"w1\"]", "[]", "0 words");
+  refuses("[\"w0\",\"w1\"]", "[\"w0\",\"w0\"]", "two words are called 'w0'");
+  refuses("\"sampled\":0", "\"sampled\":41", "of 40 values 41 ran alone");
+  refuses("\"unstable\":0", "\"unstable\":1", "recorded.isolation.unstable is more than were sampled");
+  refuses("\"facts\":[]", "\"facts\":[{\"what\":\"a\",\"values\":1,\"first_value\":\"00 00\"}]", "has not 3 bytes");
+  const std::string fact = "{\"what\":\"a\",\"values\":1,\"first_value\":\"00 00 00\"}";
+  refuses("\"facts\":[]", "\"facts\":[" + fact + "," + fact + "]", "facts are not sorted");
+  const std::string failure =
+      "{\"value\":\"00 00 00\",\"outcome\":\"faulted\",\"address\":null,\"instruction\":\"\",\"reason\":\"\"}";
+  refuses("\"failures\":[]", "\"failures\":[" + failure + "]", "1 values without a result where 0 are listed");
+  refuses("\"limit\":0", "\"limit\":0.5", "recorded.limit is not a count");
   refuses("\"shard\":\"\"", "\"shard\":\"0/1\"", "0/1");
   refuses("\"signature\":\"\"", "\"signature\":\"cdecl(in u8[3], out u32[3])\"", "gives 3 words");
-  refuses("\"count\":40", "\"count\":-1", "not an integer");
-  refuses("\"count\":40", "\"count\":99999999999999999999", "not an integer");
+  refuses("\"count\":40", "\"count\":-1", "values.count is not a count");
+  refuses("\"count\":40", "\"count\":99999999999999999999", "values.count is not a count");
   refuses("\"count\":40", "\"count\":0", "follow the trailer");
   for (const std::string_view count : {"8200000", "9223372036854775807", "18446744073709551615"}) {
     refuses("\"count\":40", std::string("\"count\":") + std::string(count), "for which the file is too short");
@@ -338,9 +352,15 @@ TEST_CASE("payloads that were forged with all digests made right are refused") {
   refuses(bytes_of({3, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0x3f}), "unknown coding 3");
   refuses(bytes_of({0, 0, 0, 7, 0, 0, 0, 0, 0, 0x80, 0, 0x3f}), "exceed their width");
   refuses(bytes_of({1, 0, 0, 0}), "ends early");
-  refuses(bytes_of({2, 0, 0, 0, 0}), "a plane has 0 bytes");
+  refuses(bytes_of({2, 0, 0, 0, 0}), "zstd");
   refuses(bytes_of({2, 5, 0, 1, 2, 3, 4, 5}), "zstd");
   refuses(bytes_of({2, 0xff, 0xff, 1, 2, 3, 4, 5}), "ends early");
+  // Two frames of 50 bytes each for the outcomes: a block that repeats one byte.
+  const Bytes half = bytes_of({0x28, 0xb5, 0x2f, 0xfd, 0x20, 50, 0x93, 0x01, 0x00, 0x00});
+  Bytes two = bytes_of({2, 20, 0});
+  for (int i = 0; i < 2; ++i) two.insert(two.end(), half.begin(), half.end());
+  for (const std::byte byte : std::span(good).subspan(2)) two.push_back(byte);
+  refuses(two, "10 bytes follow the zstd frame of a plane");
 }
 
 TEST_CASE("a payload that expands without end takes no memory") {
@@ -367,6 +387,33 @@ TEST_CASE("a payload that expands without end takes no memory") {
                all.subspan(layout.blocks[0].head, 4 + 2 + 2 * hash_size)}));
   CHECK_THAT(refusal(long_payload), contains_text("block 0 at offset 0x") && contains_text("ends within it"));
   CHECK_FALSE(refusal(with_header(file, 2, "\"count\":100", "\"count\":1000000000000000")).empty());
+  CHECK(peak_memory() - before < (std::uint64_t{8} << 20));
+}
+
+TEST_CASE("a sparse file of 64 GiB is refused at once and takes no memory") {
+  const std::string path = "/tmp/bitwitness_sparse_" + std::to_string(getpid());
+  const auto try_one = [&path](const Bytes& start) {
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(start.data()), static_cast<std::streamsize>(start.size()));
+    std::filesystem::resize_file(path, std::uintmax_t{64} << 30);
+    return error_message([&] { VectorFile::open(path); });
+  };
+  const Bytes file = write_vectors(dense_vectors(2, 1, 100));
+  const std::uint64_t before = peak_memory();
+  CHECK_THAT(try_one(file), contains_text("follow the trailer"));
+  const Bytes many = with_header(file, 2, "\"count\":100", "\"count\":4000000000000");
+  CHECK_THAT(try_one(many), contains_text("block 1 at offset"));
+  CHECK_THAT(try_one({}), contains_text("this is no vector file"));
+  Bytes long_payload = file;
+  Layout layout = layout_of(file, 2);
+  put(long_payload, layout.blocks[0].head, std::uint32_t{0xffff'ffff});
+  const std::span<const std::byte> all(long_payload);
+  const std::uint64_t number = 0;
+  put(long_payload, layout.blocks[0].payload - hash_size,
+      hash_of({all.subspan(layout.header_end - hash_size, hash_size), std::as_bytes(std::span(&number, 1)),
+               all.subspan(layout.blocks[0].head, 4 + 2 + 2 * hash_size)}));
+  CHECK_THAT(try_one(long_payload), contains_text("a payload of 4294967295 bytes, at most 458766 are possible"));
+  std::filesystem::remove(path);
   CHECK(peak_memory() - before < (std::uint64_t{8} << 20));
 }
 

@@ -99,6 +99,19 @@ TEST_CASE("files keep their content in the text form and back") {
       VectorSample sample = count > 40 ? dense_vectors(packed_size, 1, count) : draw_vectors(packed_size, 3, count, 4);
       sample.header.notes = {"q\"uo'te\\ \t\n\x7f ü … \x01", "", "'''\"\"\""};
       sample.header.shard = "2/3";
+      if (count > 1) {
+        const auto value = [&](std::size_t i) {
+          const auto bytes = std::span(sample.packed).subspan(i * packed_size, packed_size);
+          return Bytes(bytes.begin(), bytes.end());
+        };
+        sample.header.recorded = {{9, 1, value(0)},
+                                  {"a \"path\""},
+                                  {{"hums", 2, value(1)}, {"reads", 1, value(0)}},
+                                  3,
+                                  {{value(0), OutcomeKind::faulted, 0x401000, "nop", "it's \x7f"},
+                                   {value(1), OutcomeKind::unwritten, 0, "", ""}},
+                                  20};
+      }
       sample.header.engine.cpu = "A \"processor\" # 1";
       const Bytes bytes = write_vectors(sample);
       const VectorFile binary = VectorFile::parse(bytes, "binary");
@@ -126,6 +139,15 @@ TEST_CASE("what has no text form is refused") {
   const Bytes large = write_vectors(draw_vectors(3, 9, 20000));
   CHECK_THAT(error_message([&] { to_toml(VectorFile::parse(large, "l")); }),
              contains_text("l: its text form would exceed"));
+}
+
+TEST_CASE("known differences are not lost without a word") {
+  const std::string text =
+      std::string(good) + "\n[[known_difference]]\nvalue = \"00 3c\"\ndecoder = \"half\"\nreason = \"r\"\n";
+  CHECK(parse(text).has_known_differences());
+  CHECK_FALSE(parse(good).has_known_differences());
+  CHECK_THAT(error_message([&] { to_toml(parse(text)); }),
+             contains_text("name.toml: its known differences would be lost in the text form"));
 }
 
 TEST_CASE("errors of the text form name file and line") {
@@ -170,6 +192,11 @@ TEST_CASE("errors of the text form name file and line") {
   CHECK_THAT(refusal("[[vector]]", "[vector]"), contains_text("name.toml:"));
   CHECK_THAT(refusal("[image]", "image = 3\n[other]"), contains_text("name.toml:"));
   CHECK_THAT(refusal("hand\"", "hand"), contains_text("name.toml:3: "));
+  CHECK_THAT(refusal("[image]", "[recorded]\nlimit = 1\n[image]"),
+             contains_text("name.toml:8: recorded.isolation is missing"));
+  CHECK_THAT(refusal("[image]", "[recorded]\nlimit = 1.5\n[image]"), contains_text("name.toml:9: recorded"));
+  CHECK_THAT(refusal("[image]", "[recorded]\nlimits = -1\n[image]"),
+             contains_text("name.toml:8: recorded.limits is not known"));
   CHECK_THAT(error_message([] { read_all(std::string_view("just a text")); }), contains_text("name.toml:1: "));
   CHECK_THAT(error_message([] { read_all(std::string(max_vector_text + 1, ' ')); }),
              contains_text("longer than 1048576"));

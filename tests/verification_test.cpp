@@ -1,17 +1,18 @@
 #include "harness/verification.hpp"
 
+#include "harness/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/doubling.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <fmt/format.h>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "harness/error.hpp"
-#include "tests/catch.hpp"
-#include "tests/doubling.hpp"
+#include <fmt/format.h>
 
 using namespace bitwitness;
 using namespace bitwitness::tests;
@@ -160,11 +161,13 @@ TEST_CASE("sizes that do not fit are refused and both are named") {
   const ValueSet values = values_of(subject, {"random:1"});
   Routine routine = doubling();
   routine.signature = parse_signature("cdecl(in u8[6], out f32[4])");
-  CHECK_THROWS_WITH(verify(image, routine, subject, {}, values, with_doubling()),
-                    "routine doubling takes 6 bytes a value by its signature 'cdecl(in u8[6], out f32[4])', decoder doubler takes 2");
+  CHECK_THROWS_WITH(
+      verify(image, routine, subject, {}, values, with_doubling()),
+      "routine doubling takes 6 bytes a value by its signature 'cdecl(in u8[6], out f32[4])', decoder doubler takes 2");
   routine.signature = parse_signature("cdecl(in u16, out u32[2])");
-  CHECK_THROWS_WITH(verify(image, routine, subject, {}, values, with_doubling()),
-                    "routine doubling gives 2 words by its signature 'cdecl(in u16, out u32[2])', decoder doubler gives 1");
+  CHECK_THROWS_WITH(
+      verify(image, routine, subject, {}, values, with_doubling()),
+      "routine doubling gives 2 words by its signature 'cdecl(in u16, out u32[2])', decoder doubler gives 1");
 }
 
 TEST_CASE("an error in any thread ends the run") {

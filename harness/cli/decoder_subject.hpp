@@ -15,8 +15,8 @@ Subject subject_of(const decoders::Decoder& decoder);
 /// Returns the decoder of that name. Throws Error that lists the names there are.
 const decoders::Decoder& require_decoder(std::string_view name);
 
-/// Returns the decoder that --decoder names, registered or outside of this program; the shape is what an external one is
-/// to have. The text must come from the user: it may say what to execute. Throws Error.
+/// Returns the decoder that --decoder names, registered or outside of this program; the shape is what an external one
+/// is to have. The text must come from the user: it may say what to execute. Throws Error.
 Subject subject_named(const std::string& text, const DecoderShape& shape, const ExternalDecoderOptions& options = {});
 
 /// Returns the files that --decoder names, which no result may overwrite.

@@ -24,7 +24,9 @@ bool takes_path(const CLI::Option& option) {
   return type.find("FILE") != std::string::npos || type.find("PATH") != std::string::npos;
 }
 
-bool takes_value(const CLI::Option& option) { return option.get_type_size() != 0; }
+bool takes_value(const CLI::Option& option) {
+  return option.get_type_size() != 0;
+}
 
 /// "--help" of "-h,--help"; empty for what is given by place.
 std::string long_name(const CLI::Option& option) {
@@ -129,9 +131,9 @@ std::string bash_completion(CLI::App& program) {
   std::sort(paths.begin(), paths.end());
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
   if (!paths.empty()) {
-    script += fmt::format(
-        "  case $before in\n    {}) mapfile -t COMPREPLY < <(compgen -f -- \"$word\"); return ;;\n  esac\n",
-        fmt::join(paths, "|"));
+    script +=
+        fmt::format("  case $before in\n    {}) mapfile -t COMPREPLY < <(compgen -f -- \"$word\"); return ;;\n  esac\n",
+                    fmt::join(paths, "|"));
   }
   script += "  if [ \"$COMP_CWORD\" -eq 1 ]; then options=\"$commands $options\"; fi\n";
   script += "  if [[ $word == -* || $COMP_CWORD -eq 1 ]]; then\n";
@@ -141,7 +143,8 @@ std::string bash_completion(CLI::App& program) {
 }
 
 std::string zsh_completion(CLI::App& program) {
-  std::string script = "#compdef bitwitness\n# From the definition of the command line.\n_bitwitness() {\n  local -a commands=(\n";
+  std::string script =
+      "#compdef bitwitness\n# From the definition of the command line.\n_bitwitness() {\n  local -a commands=(\n";
   std::string cases;
   for (CLI::App* command : commands_of(program)) {
     script += fmt::format("    '{}:{}'\n", command->get_name(), zsh_text(command->get_description()));
@@ -150,7 +153,7 @@ std::string zsh_completion(CLI::App& program) {
       if (long_name(*option).empty()) continue;
       cases += fmt::format(" \\\n        '{}{}[{}]{}'", takes_value(*option) ? "*" : "", long_name(*option),
                            zsh_text(option->get_description()),
-                           !takes_value(*option)  ? ""
+                           !takes_value(*option) ? ""
                            : takes_path(*option) ? ":file:_files"
                                                  : ":value: ");
     }
@@ -170,7 +173,7 @@ std::string fish_completion(CLI::App& program) {
       if (option->get_lnames().empty()) continue;
       script += fmt::format("complete -c bitwitness -n '__fish_seen_subcommand_from {}' -l {}{} -d '{}'\n",
                             command->get_name(), option->get_lnames().front(),
-                            !takes_value(*option)  ? ""
+                            !takes_value(*option) ? ""
                             : takes_path(*option) ? " -r -F"
                                                   : " -x",
                             shell_text(option->get_description()));

@@ -1,8 +1,8 @@
 #include "harness/cli/engine.hpp"
 
 #include "harness/disassembly.hpp"
-#include "harness/image.hpp"
 #include "harness/emulator.hpp"
+#include "harness/image.hpp"
 
 #include <array>
 #include <cstring>

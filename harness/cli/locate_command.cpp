@@ -117,9 +117,8 @@ std::vector<WantedRoutine> wanted_routines(const Target& target, const Arguments
       each.like = LikeRoutine{like, address};
     }
     if (routine.signature) {
-      each.signatures.emplace_back([signature = *routine.signature](const Image&, std::uint64_t) {
-        return std::vector<Signature>{signature};
-      });
+      each.signatures.emplace_back(
+          [signature = *routine.signature](const Image&, std::uint64_t) { return std::vector<Signature>{signature}; });
     }
     each.signatures.push_back(usual_signatures(each.subject));
     each.signatures.push_back(register_signatures(each.subject));

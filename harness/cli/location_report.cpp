@@ -122,8 +122,8 @@ std::vector<LocatedCall> locate_calls(const Image& image, const Target& target, 
 
 std::string location_text(const LocationReport& report) {
   const Image& image = report.image;
-  std::string text = fmt::format("image {} ({}), sha256 {}\n", printable(image.name()), to_string(image.format()),
-                                 image.sha256());
+  std::string text =
+      fmt::format("image {} ({}), sha256 {}\n", printable(image.name()), to_string(image.format()), image.sha256());
   if (image.is_stand_in()) text += fmt::format("{}\n", report_parts::stand_in_warning);
   for (const std::string& note : image.notes()) text += fmt::format("note: {}\n", printable(note));
   text += fmt::format("searched {} bytes of code for routines of target {}; {} references to {}\n",
@@ -161,8 +161,7 @@ Json code_json(const FoundCode& code, const Image& image) {
   Json row = {{"address", address_text(code.address)}, {"rva", fmt::format("{:#x}", code.address - image.base())}};
   row["tried"] = code.trial ? code.trial->tried : 0;
   row["agreed"] = code.trial ? code.trial->agreed : 0;
-  row["signature"] =
-      code.trial && code.trial->agreed > 0 ? Json(to_string(code.trial->signature)) : Json(nullptr);
+  row["signature"] = code.trial && code.trial->agreed > 0 ? Json(to_string(code.trial->signature)) : Json(nullptr);
   row["alike"] = code.alike ? Json(*code.alike) : Json(nullptr);
   row["reasons"] = code.reasons;
   Json thunks = Json::array();

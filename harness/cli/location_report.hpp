@@ -20,11 +20,11 @@ struct LocatedCall {
 /// Everything that reports of a search say.
 struct LocationReport {
   const Image& image;
-  const Target& target;                  ///< with the routines that were asked for
+  const Target& target;  ///< with the routines that were asked for
   std::vector<KnownConstant> constants;
   const Location& location;
   std::vector<LocatedCall> calls;
-  std::size_t limit = 5;                 ///< candidates and calls listed for one routine
+  std::size_t limit = 5;  ///< candidates and calls listed for one routine
 };
 
 /// Finds the calls that the target names among those of the routines located.

@@ -141,8 +141,8 @@ class TargetWriter {
       if (result.holds) {
         kept.push_back(result.anchor);
       } else {
-        left_out_.push_back(fmt::format("{} anchor at {}: {}", to_string(result.anchor.kind), result.anchor.at,
-                                        result.found));
+        left_out_.push_back(
+            fmt::format("{} anchor at {}: {}", to_string(result.anchor.kind), result.anchor.at, result.found));
       }
     }
     target_.anchors = std::move(kept);
@@ -154,7 +154,7 @@ class TargetWriter {
     for (const std::string& line : left_out_) text += "# Left out: " + one_line(line) + "\n";
     text += fmt::format("name = {}\ndescription = {}\n", toml_string(target_.name),
                         toml_string(fmt::format("Routines of target {} where they lie in {}", report_.target.name,
-                                           report_.image.name())));
+                                                report_.image.name())));
     for (const TargetRoutine& routine : target_.routines) {
       text += fmt::format("\n[[routine]]\nname = {}\nat = {}\ndecoder = {}\nsignature = {}\nnote = {}\n",
                           toml_string(routine.name), toml_string(routine.at), toml_string(routine.decoder),
@@ -173,7 +173,8 @@ class TargetWriter {
   }
 
   static std::string one_line(std::string text) {
-    std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+    std::ranges::replace_if(
+        text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
     return text;
   }
 

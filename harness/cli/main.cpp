@@ -19,10 +19,10 @@ namespace {
 
 using namespace bitwitness;
 
-constexpr auto commands = {cli::add_verify_command, cli::add_record_command, cli::add_replay_command,
-                           cli::add_census_command, cli::add_decode_command, cli::add_list_command,
-                           cli::add_probe_command, cli::add_locate_command, cli::add_recognize_command,
-                           cli::add_trace_command, cli::add_compare_command, cli::add_merge_command};
+constexpr auto commands = {cli::add_verify_command, cli::add_record_command,  cli::add_replay_command,
+                           cli::add_census_command, cli::add_decode_command,  cli::add_list_command,
+                           cli::add_probe_command,  cli::add_locate_command,  cli::add_recognize_command,
+                           cli::add_trace_command,  cli::add_compare_command, cli::add_merge_command};
 
 /// Not shown: what the build calls to make the files that are installed beside the program.
 cli::Command add_documents_command(CLI::App& program) {
@@ -43,8 +43,10 @@ cli::Command add_documents_command(CLI::App& program) {
 }
 
 constexpr const char* footer =
-    "Exit status: 0 done, and whatever was compared agreed; 1 a difference, a value without a result, a refused file, an\n"
-    "answer that is not certain, or an interruption; 2 bad input or usage, named in one line; 3 nothing was there to check.";
+    "Exit status: 0 done, and whatever was compared agreed; 1 a difference, a value without a result, a refused file, "
+    "an\n"
+    "answer that is not certain, or an interruption; 2 bad input or usage, named in one line; 3 nothing was there to "
+    "check.";
 
 int run_program(int argc, char** argv) {
   CLI::App program(

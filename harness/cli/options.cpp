@@ -70,7 +70,8 @@ void add_options(CLI::App& command, ImageArguments& arguments) {
       ->type_name("FILE")
       ->allow_extra_args(false);
   command
-      .add_option("--memory", arguments.memory, "set memory before anything runs: hex bytes, or a file's; LOCATION as --at")
+      .add_option("--memory", arguments.memory,
+                  "set memory before anything runs: hex bytes, or a file's; LOCATION as --at")
       ->type_name("LOCATION=HEX|FILE")
       ->allow_extra_args(false);
   command.add_flag("--no-runtime", arguments.no_runtime, "leave imports from a C library unbound");
@@ -118,7 +119,8 @@ void add_options(CLI::App& command, ValueArguments& arguments) {
       ->type_name("SOURCE");
   command.add_option("--shard", arguments.shard, "take the I-th of N parts of the values")->type_name("I/N");
   command.add_flag("--scan", arguments.scan, "search files of a corpus that are not exactly one object for objects");
-  command.add_option("--values-memory", arguments.memory, "collect a corpus in so much memory, the rest in files (1024)")
+  command
+      .add_option("--values-memory", arguments.memory, "collect a corpus in so much memory, the rest in files (1024)")
       ->type_name("MIB");
 }
 
@@ -128,7 +130,9 @@ void add_options(CLI::App& command, EnvironmentArguments& arguments) {
 }
 
 void add_options(CLI::App& command, RunArguments& arguments) {
-  command.add_option("--witness", arguments.witness, "what executes the routine (default: unicorn)")
+  command
+      .add_option("--witness", arguments.witness,
+                  "what executes the routine: unicorn (the default), or host, this computer's own processor")
       ->type_name("unicorn");
   command.add_option("--jobs", arguments.jobs, "threads (default: one per processor)")->type_name("N");
   command.add_option("--limit", arguments.limit, "differences and failures to list (default: 20)")->type_name("N");
@@ -176,7 +180,8 @@ std::vector<Environment> parse_environments(const EnvironmentArguments& argument
   return all;
 }
 
-std::vector<std::string> environment_notes(const Environment& environment) {
+std::vector<std::string> environment_notes(const Environment& environment, std::string_view witness) {
+  if (witness != "unicorn") return {};
   constexpr unsigned fpcw_masks = 0x3f;
   constexpr unsigned mxcsr_masks = 0x1f80;
   constexpr unsigned flush_to_zero = 0x8000;
@@ -210,14 +215,24 @@ std::chrono::milliseconds parse_decoder_timeout(const std::optional<std::string>
 }
 
 std::uint64_t parse_memory(const std::optional<std::string>& text) {
-  return text ? parse_count("--values-memory", *text, least_memory >> 20, most_memory >> 20) << 20 : default_values_memory;
+  return text ? parse_count("--values-memory", *text, least_memory >> 20, most_memory >> 20) << 20
+              : default_values_memory;
 }
 
 RunSettings parse_run(const RunArguments& arguments) {
-  if (arguments.witness != "unicorn") {
-    throw Error(fmt::format("--witness {}: unknown; the witness of this version is unicorn", arguments.witness));
-  }
   RunSettings settings;
+  settings.witness = arguments.witness;
+  if (arguments.witness == "unicorn") {
+    settings.make_machine = [](const Image& image, const Routine& routine, const MachineOptions& options) {
+      return make_unicorn_machine(image, routine, options);
+    };
+  } else if (arguments.witness == "host") {
+    settings.make_machine = [](const Image& image, const Routine& routine, const MachineOptions& options) {
+      return make_host_machine(image, routine, options);
+    };
+  } else {
+    throw Error(fmt::format("--witness {}: unknown; the witnesses are unicorn and host", arguments.witness));
+  }
   settings.jobs = parse_jobs(arguments.jobs);
   if (arguments.limit) settings.limit = parse_count("--limit", *arguments.limit, 0, most_listed);
   if (arguments.budget) {

@@ -1,5 +1,6 @@
 #pragma once
 #include "harness/machine.hpp"
+#include "harness/witness_run.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -74,6 +75,8 @@ void add_options(CLI::App& command, RunArguments& arguments);
 void add_options(CLI::App& command, OutputArguments& arguments);
 
 struct RunSettings {
+  std::string witness = "unicorn";
+  MachineFactory make_machine;
   unsigned jobs = 1;
   std::size_t limit = 20;
   std::uint64_t budget = MachineOptions().budget;
@@ -89,7 +92,7 @@ std::uint64_t parse_hex_number(std::string_view option, std::string_view text, s
 std::vector<Environment> parse_environments(const EnvironmentArguments& arguments);
 
 /// Returns what an emulator does not do that a processor does in an environment, one sentence each, for a run's notes.
-std::vector<std::string> environment_notes(const Environment& environment);
+std::vector<std::string> environment_notes(const Environment& environment, std::string_view witness = "unicorn");
 
 /// Reads how many threads to use; one per processor when nothing is given. Throws Error.
 unsigned parse_jobs(const std::optional<std::string>& text);

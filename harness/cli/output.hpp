@@ -24,6 +24,7 @@ void write_file(std::string_view option, const std::string& path, std::string_vi
 using TextSink = std::function<void(std::string_view)>;
 
 /// Writes a file as write_file does, from pieces that `produce` hands to the sink it is given; "-" is standard output.
-void write_pieces(std::string_view option, const std::string& path, const std::function<void(const TextSink&)>& produce);
+void write_pieces(std::string_view option, const std::string& path,
+                  const std::function<void(const TextSink&)>& produce);
 
 }  // namespace bitwitness::cli

@@ -217,7 +217,8 @@ std::string to_json(const RecognitionReport& report) {
       {"schema", "bitwitness-recognition/1"},
       {"tool", {{"version", BITWITNESS_VERSION}}},
       {"engine", {{"unicorn", engine.unicorn}, {"capstone", engine.capstone}, {"lief", engine.lief}}},
-      {"image", report_objects::image_json(printable(report.image->name()), report.image->sha256(), report.image->format(), report.image->is_stand_in())},
+      {"image", report_objects::image_json(printable(report.image->name()), report.image->sha256(),
+                                           report.image->format(), report.image->is_stand_in())},
       {"notes", report.notes},
       {"runs", std::move(runs)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

@@ -112,7 +112,7 @@ VectorHeader header_of(const Image& image, const Selection& selection, const Tas
   header.notes = arguments.notes;
   header.notes.insert(header.notes.end(), image.notes().begin(), image.notes().end());
   header.notes.insert(header.notes.end(), selection.notes.begin(), selection.notes.end());
-  for (std::string& note : first_notes(work.selected, work.values, task.environment)) {
+  for (std::string& note : first_notes(work.selected, work.values, task.environment, arguments.run.witness)) {
     header.notes.push_back(std::move(note));
   }
   return header;
@@ -139,7 +139,15 @@ std::string summary_of(const Recording& recording, const std::string& path, std:
     text += "  alone: " + alone + '\n';
   }
   text += "  digest " + digest + '\n';
-  for (const std::string& note : header.notes) text += "  note: " + report_parts::printable(note) + '\n';
+  const std::vector<Failure>& listed = header.recorded.failures;
+  for (const Failure& failure : listed) {
+    text += fmt::format("  no result for {}: {}\n", to_hex(failure.value),
+                        report_parts::printable(report_parts::failure_text(failure)));
+  }
+  if (const std::uint64_t failed = counts.faulted + counts.out_of_budget + counts.unwritten; failed > listed.size()) {
+    text += fmt::format("  {} more values without a result are not listed\n", failed - listed.size());
+  }
+  for (const std::string& note : notes_of(header)) text += "  note: " + report_parts::printable(note) + '\n';
   return text;
 }
 
@@ -214,6 +222,7 @@ int run(const Arguments& arguments) {
   options.jobs = settings.jobs;
   options.limit = settings.limit;
   options.machine.budget = settings.budget;
+  options.make_machine = settings.make_machine;
   options.stop = interrupts.token();
   const Selection selection = select_routines(image, arguments.routine, DecoderUse::optional, interrupts.token());
   const std::vector<Work> works = works_of(selection, arguments, options);

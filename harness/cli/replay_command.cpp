@@ -183,13 +183,19 @@ class Replayer {
     }
   }
 
-  [[nodiscard]] Subject subject_of_run(const Input& input, const std::string& decoder) const {
-    const VectorHeader& header = input.file.header();
+  [[nodiscard]] ExternalDecoderOptions decoder_options() const {
     ExternalDecoderOptions options;
     options.timeout = parse_decoder_timeout(arguments_.decoder_timeout);
     options.stop = interrupts_.token();
+    return options;
+  }
+
+  [[nodiscard]] Subject subject_of_run(const Input& input, const std::string& decoder) {
+    const VectorHeader& header = input.file.header();
     Subject subject =
-        subject_named(decoder, {header.packed_size, header.word_names, header.fields, header.word_kind}, options);
+        names_external_decoder(decoder)
+            ? external_.subject(decoder, {header.packed_size, header.word_names, header.fields, header.word_kind})
+            : subject_of(require_decoder(decoder));
     if (subject.packed_size != header.packed_size || subject.word_names.size() != header.word_count) {
       throw Error(fmt::format("--decoder {}: it takes {} bytes and gives {} words, the values of {} have {} and {}",
                               decoder, subject.packed_size, subject.word_names.size(), input.file.name(),
@@ -210,9 +216,10 @@ class Replayer {
         std::async(std::launch::async, [&input] { return sha256_hex(input.bytes.bytes()); });
     Replay result = replay(input.file, subject, options);
     RunReport& report = result.report;
+    report.vector_sha256 = sha256.get();
     report.notes.insert(report.notes.begin(),
                         fmt::format("replayed from {} (sha256 {}), recorded by bitwitness {}",
-                                    file_name_of(input.file.name()), sha256.get(), header.tool_version));
+                                    file_name_of(input.file.name()), report.vector_sha256, header.tool_version));
     if (report.counts.not_run == 0) known_.add(report, indices, result.known);
     return std::move(report);
   }
@@ -221,6 +228,7 @@ class Replayer {
   const std::vector<Input>& inputs_;
   KnownDifferences known_;
   InterruptWatch interrupts_;
+  ExternalDecoders external_{decoder_options()};
   ReplayOptions options_;
 };
 

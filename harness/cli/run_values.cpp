@@ -41,11 +41,11 @@ ValueSet build_values(const SelectedRoutine& selected, std::size_t packed_size, 
 }
 
 std::vector<std::string> first_notes(const SelectedRoutine& selected, const ValueSet& values,
-                                     const Environment& environment) {
+                                     const Environment& environment, std::string_view witness) {
   std::vector<std::string> notes;
   if (!selected.note.empty()) notes.push_back(selected.note);
   notes.insert(notes.end(), values.notes().begin(), values.notes().end());
-  for (std::string& note : environment_notes(environment)) notes.push_back(std::move(note));
+  for (std::string& note : environment_notes(environment, witness)) notes.push_back(std::move(note));
   return notes;
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bitwitness::cli {
@@ -21,7 +22,7 @@ ValueSet build_values(const SelectedRoutine& selected, std::size_t packed_size, 
 /// Returns the notes that a run begins with: what the target and the values' sources say, and what the environment
 /// means.
 std::vector<std::string> first_notes(const SelectedRoutine& selected, const ValueSet& values,
-                                     const Environment& environment);
+                                     const Environment& environment, std::string_view witness);
 
 /// Returns the files that a run reads.
 std::vector<std::string> files_read(const Image& image, const ImageArguments& image_arguments,

@@ -23,8 +23,8 @@ enum class DecoderUse : std::uint8_t { required, optional };
 struct SelectedRoutine {
   Routine routine;
   std::optional<Subject> subject;
-  /// The registered decoder of these values: the subject, or beside an external one what the target has for the routine,
-  /// where that fits.
+  /// The registered decoder of these values: the subject, or beside an external one what the target has for the
+  /// routine, where that fits.
   const decoders::Decoder* decoder = nullptr;
   std::string note;          ///< what the target has reports say of it, and how its signature was found
   bool is_inferred = false;  ///< the signature is what executing the routine told

@@ -114,7 +114,8 @@ Task task_of(const Image& image, const ReportedDifference& difference, const Arg
 }
 
 /// Nothing when it was stopped.
-std::optional<TraceSubject> decode(const Subject& decoder, std::span<const std::byte> value, const std::stop_token& stop) {
+std::optional<TraceSubject> decode(const Subject& decoder, std::span<const std::byte> value,
+                                   const std::stop_token& stop) {
   TraceSubject subject = {decoder.name, decoder.word_names, decoder.word_kind, {}};
   subject.words.resize(decoder.word_names.size());
   if (!decoder.decode_batch) {

@@ -45,6 +45,7 @@ std::vector<std::string> repeat_options(const Arguments& arguments, const Image&
   if (arguments.image.base) options.insert(options.end(), {"--base", fmt::format("{:#x}", image.base())});
   for (std::string& option : surrounding_options(arguments.image)) options.push_back(std::move(option));
   if (arguments.run.budget) options.insert(options.end(), {"--budget", std::to_string(settings.budget)});
+  if (settings.witness != "unicorn") options.insert(options.end(), {"--witness", settings.witness});
   return options;
 }
 
@@ -97,6 +98,7 @@ class Runner {
     options_.jobs = settings.jobs;
     options_.limit = settings.limit;
     options_.machine.budget = settings.budget;
+    options_.make_machine = settings.make_machine;
     options_.stop = interrupts_.token();
   }
 
@@ -142,7 +144,7 @@ class Runner {
     VerifyOptions options = options_;
     options.progress = [&line](const Progress& progress) { line.show(progress); };
     RunReport report = verify(image_, work.selected.routine, work.subject, environment, work.values, options);
-    const std::vector<std::string> notes = first_notes(work.selected, work.values, environment);
+    const std::vector<std::string> notes = first_notes(work.selected, work.values, environment, report.witness);
     report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
     return report;
   }

@@ -1,14 +1,10 @@
 #pragma once
+#include "harness/plugins/keeper.hpp"
+
 #include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <future>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include <sys/types.h>
 
@@ -51,63 +47,45 @@ Descriptor open_null();
 /// Lets reads and writes of a descriptor return at once.
 void set_nonblocking(const Descriptor& descriptor);
 
-struct ChildSetup {
-  int image = -1;  ///< descriptor of an executable file; without one argv[0] names it, as in a shell
-  std::vector<std::string> arguments;  ///< from argv[0] on
-  std::vector<int> descriptors;        ///< become 0, 1, 2, …; every other one is closed
-};
-
-/// Starts programs from a thread of its own: the kernel ends them when that thread ends, so none outlives this program
-/// even when it is killed. Must live as long as what it started.
-class Spawner {
- public:
-  Spawner();
-  ~Spawner();
-  Spawner(const Spawner&) = delete;
-  Spawner& operator=(const Spawner&) = delete;
-
-  /// Starts a program in a process group of its own, with default signal handling and no core file. Throws Failure when
-  /// it cannot be executed.
-  pid_t spawn(const ChildSetup& setup);
-
- private:
-  void work();
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::packaged_task<pid_t()>> tasks_;
-  bool is_over_ = false;
-  std::thread thread_;
-};
-
-/// Owns a process and its group: both are gone, and the process reaped, when this is destroyed.
+/// Owns a decoder: it and every process that came from it are gone when this is destroyed. What is known of it comes
+/// from its keeper (keeper.hpp), a child of this program that ends when told to: no number of a process is used that
+/// may be another's by now, whatever this program does with SIGCHLD.
 class ChildProcess {
  public:
-  explicit ChildProcess(pid_t pid) : pid_(pid) {}
+  /// Takes a keeper and its control.
+  ChildProcess(pid_t keeper, Descriptor control) : keeper_(keeper), control_(std::move(control)) {}
+  ChildProcess(ChildProcess&& other) noexcept
+      : keeper_(std::exchange(other.keeper_, -1)),
+        control_(std::move(other.control_)),
+        status_(other.status_),
+        left_(other.left_) {}
+  ChildProcess& operator=(ChildProcess&&) = delete;
   ~ChildProcess() { end(); }
-  ChildProcess(const ChildProcess&) = delete;
-  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  /// Waits for the first report; returns it, or `cannot_start` when there is none.
+  KeeperReport started();
 
   /// Waits until it has ended, at most so long; returns how as a clause ("exited with status 3"), nothing while it
   /// runs.
   std::optional<std::string> ended(std::chrono::milliseconds wait);
 
-  /// Tells whether it ended with status 0; after `ended`.
-  [[nodiscard]] bool succeeded() const { return is_reaped_ && status_ == 0; }
+  /// Tells whether it is known to have ended with status 0; after `ended`.
+  [[nodiscard]] bool succeeded() const { return status_ == 0; }
 
-  /// Tells whether processes of its group are there still after it has ended, giving them a moment to go.
-  bool left_others(std::chrono::milliseconds wait);
+  /// Tells whether processes that came from it are there still after it has ended, giving them a moment to go.
+  bool left_others();
 
-  /// Kills the group and reaps the process.
+  /// Ends it and what came from it.
   void end();
 
  private:
-  pid_t pid_;
-  int status_ = 0;
-  bool is_reaped_ = false;
-};
+  std::optional<KeeperReport> next_report(std::chrono::milliseconds wait);
 
-/// Says how a process ended: "exited with status 3", "was ended by SIGSEGV (invalid memory access)".
-std::string describe_end(int status);
+  pid_t keeper_;
+  Descriptor control_;
+  std::optional<int> status_;
+  std::optional<bool> left_;
+  bool is_lost_ = false;  ///< the keeper is gone and will report nothing
+};
 
 }  // namespace bitwitness::plugins

@@ -1,7 +1,8 @@
 #include "harness/plugins/command_worker.hpp"
 
+#include "harness/plugins/host_protocol.hpp"
 #include "harness/plugins/last_line.hpp"
-#include "harness/printable.hpp"
+#include "harness/plugins/wording.hpp"
 
 #include <algorithm>
 #include <array>
@@ -58,7 +59,7 @@ class BrokenPipeGuard {
 };
 
 std::string shown(std::string_view text) {
-  return printable(text.substr(0, most_shown), true) + (text.size() > most_shown ? "…" : "");
+  return quotable(text.substr(0, most_shown)) + (text.size() > most_shown ? "…" : "");
 }
 
 std::string plural(std::size_t count, std::string_view what) {
@@ -70,7 +71,7 @@ class CommandWorker final : public Worker {
   CommandWorker(Spawner& spawner, const CommandSetup& setup)
       : sizes_(setup.sizes), timeout_(setup.start_timeout), child_(spawn(spawner, setup)) {}
 
-  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
+  void set_timeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
 
   /// Greets it and waits until it is ready.
   bool greet(const std::stop_token& stop) {
@@ -128,22 +129,23 @@ class CommandWorker final : public Worker {
         break;  // somebody else holds its output
       }
       if (extra > 0) throw failure(fmt::format("wrote {} that nobody asked for", plural(extra, "byte")), when);
-      if (Clock::now() > deadline) throw failure(fmt::format("did not end within {} s", seconds()), when);
+      if (Clock::now() > deadline) throw failure(fmt::format("did not end within {} s", seconds_text(timeout_)), when);
     }
     if (!child_.succeeded()) throw failure(*child_.ended(end_grace), when);
-    if (child_.left_others(end_grace)) throw failure("left processes running", when);
+    if (child_.left_others()) throw failure("left processes running", when);
   }
 
   [[nodiscard]] std::size_t most_values() const override { return values_at_once; }
   [[nodiscard]] const std::string& description() const override { return description_; }
 
  private:
-  pid_t spawn(Spawner& spawner, const CommandSetup& setup) {
+  ChildProcess spawn(Spawner& spawner, const CommandSetup& setup) {
     Pipe input = make_pipe();
     Pipe output = make_pipe();
     Pipe errors = make_pipe();
     ChildSetup child;
-    child.arguments = setup.arguments;
+    child.arguments = {"decoder_host", is_command};
+    child.arguments.insert(child.arguments.end(), setup.arguments.begin(), setup.arguments.end());
     child.descriptors = {input.read.get(), output.write.get(), errors.write.get()};
     input_ = std::move(input.write);
     output_ = std::move(output.read);
@@ -198,7 +200,9 @@ class CommandWorker final : public Worker {
       } else if (refuses_input && Clock::now() > refused_since + end_grace) {
         throw failure("closed its input", when);
       } else if (Clock::now() > deadline) {
-        throw failure(fmt::format("hangs: no progress in {} s", seconds()), when);
+        Failure hang = failure(fmt::format("hangs: no progress in {} s", seconds_text(timeout_)), when);
+        hang.hangs = true;
+        throw hang;
       }
     }
     // What does not read the greeting shows in its answer.
@@ -231,10 +235,6 @@ class CommandWorker final : public Worker {
     std::string what = end ? *end : "closed its output";
     if (received > 0) what += fmt::format(" after {} of {} bytes", received, expected);
     return failure(std::move(what), when);
-  }
-
-  [[nodiscard]] std::string seconds() const {
-    return fmt::format("{:g}", static_cast<double>(timeout_.count()) / 1000);
   }
 
   Failure failure(std::string what, std::string_view when) {

@@ -1,5 +1,5 @@
 #pragma once
-#include "harness/plugins/child_process.hpp"
+#include "harness/plugins/spawner.hpp"
 #include "harness/plugins/worker.hpp"
 
 #include <chrono>

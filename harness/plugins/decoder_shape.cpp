@@ -41,7 +41,12 @@ std::string parse_name(std::string_view key, std::string_view text) {
 
 void apply_words(DecoderShape& shape, std::string_view value) {
   std::vector<std::string> names;
-  for (const std::string_view name : split(value, ',')) names.push_back(parse_name("words", name));
+  for (const std::string_view name : split(value, ',')) {
+    names.push_back(parse_name("words", name));
+    if (std::find(names.begin(), names.end() - 1, name) != names.end() - 1) {
+      throw Error(fmt::format("words: {} is there twice", name));
+    }
+  }
   if (names.size() != shape.word_names.size()) {
     throw Error(
         fmt::format("words={} are {}, and {} are expected", printable(value), names.size(), shape.word_names.size()));

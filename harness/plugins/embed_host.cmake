@@ -3,7 +3,7 @@ file(READ "${PROGRAM}" bytes HEX)
 string(REGEX REPLACE "(................................)" "\\1\n    " bytes "${bytes}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
 file(WRITE "${OUTPUT}" "// Written by harness/plugins/embed_host.cmake.
-#include \"harness/plugins/library_worker.hpp\"
+#include \"harness/plugins/spawner.hpp\"
 
 namespace bitwitness::plugins {
 namespace {

@@ -4,6 +4,7 @@
 #include "harness/file_bytes.hpp"
 #include "harness/plugins/command_worker.hpp"
 #include "harness/plugins/library_worker.hpp"
+#include "harness/plugins/wording.hpp"
 #include "harness/plugins/worker_pool.hpp"
 #include "harness/printable.hpp"
 #include "harness/sha256.hpp"
@@ -161,7 +162,30 @@ bool names_external_decoder(std::string_view text) {
   return text.find_first_of(":/") != std::string_view::npos || text.ends_with(".so");
 }
 
-Subject make_external_subject(const std::string& text, DecoderShape shape, const ExternalDecoderOptions& options) {
+struct ExternalDecoders::Started {
+  std::string name;
+  std::vector<std::string> notes;
+  std::shared_ptr<WorkerPool> pool;
+  std::string description;
+};
+
+ExternalDecoders::ExternalDecoders(ExternalDecoderOptions options) : options_(std::move(options)) {}
+ExternalDecoders::~ExternalDecoders() = default;
+
+const ExternalDecoders::Started& ExternalDecoders::start(const Key& key) {
+  const auto& [text, packed, words] = key;
+  const Sizes sizes = {packed, words};
+  if (const auto found = started_.find(key); found != started_.end()) return *found->second;
+  Plan plan =
+      text.starts_with(command_prefix) ? plan_command(text, sizes, options_) : plan_library(text, sizes, options_);
+  const auto pool = std::make_shared<WorkerPool>(text, sizes, options_.timeout, std::move(plan.start));
+  std::string description = pool->start_first(options_.stop);
+  auto started =
+      std::make_unique<Started>(Started{std::move(plan.name), std::move(plan.notes), pool, std::move(description)});
+  return *started_.emplace(key, std::move(started)).first->second;
+}
+
+Subject ExternalDecoders::subject(const std::string& text, DecoderShape shape) {
   const Sizes sizes = {shape.packed_size, shape.word_names.size()};
   if (sizes.packed == 0 || sizes.packed > max_packed_size || sizes.words == 0 ||
       sizes.words > max_output_bytes / sizeof(std::uint32_t)) {
@@ -170,31 +194,34 @@ Subject make_external_subject(const std::string& text, DecoderShape shape, const
   if (!text.starts_with(command_prefix) && text.find(':') == std::string::npos) {
     refuse(text, "expected LIBRARY.so:SYMBOL or exec:COMMAND");
   }
-  Plan plan =
-      text.starts_with(command_prefix) ? plan_command(text, sizes, options) : plan_library(text, sizes, options);
-  const auto pool = std::make_shared<WorkerPool>(text, sizes, std::move(plan.start));
-  const std::string description = pool->start_first(options.stop);
+  const Started& started = start({text, sizes.packed, sizes.words});
   try {
-    apply_description(shape, description);
+    apply_description(shape, started.description);
   } catch (const Error& error) {
-    refuse(text, fmt::format("it describes itself as '{}': {}", printable(description, true), error.what()));
+    refuse(text, fmt::format("it describes itself as '{}': {}", plugins::quotable(started.description), error.what()));
   }
   if (shape.fields.empty()) shape.fields.push_back({"value", 0, static_cast<unsigned>(8 * sizes.packed)});
   Subject subject;
-  subject.name = std::move(plan.name);
+  subject.name = started.name;
   subject.option = text;
   subject.packed_size = sizes.packed;
   subject.word_names = std::move(shape.word_names);
   subject.fields = std::move(shape.fields);
   subject.word_kind = shape.word_kind;
-  subject.notes = std::move(plan.notes);
-  subject.decode = [pool](std::span<const std::byte> packed, std::span<std::uint32_t> words) {
+  subject.notes = started.notes;
+  subject.decode = [pool = started.pool](std::span<const std::byte> packed, std::span<std::uint32_t> words) {
     pool->decode(packed, words, {});
   };
-  subject.decode_batch = [pool](std::span<const std::byte> packed, std::span<std::uint32_t> words,
-                                const std::stop_token& stop) { return pool->decode(packed, words, stop); };
-  subject.finish = [pool] { pool->finish(); };
+  subject.decode_batch = [pool = started.pool](std::span<const std::byte> packed, std::span<std::uint32_t> words,
+                                               const std::stop_token& stop) {
+    return pool->decode(packed, words, stop);
+  };
+  subject.finish = [pool = started.pool] { pool->finish(); };
   return subject;
+}
+
+Subject make_external_subject(const std::string& text, DecoderShape shape, const ExternalDecoderOptions& options) {
+  return ExternalDecoders(options).subject(text, std::move(shape));
 }
 
 std::vector<std::string> files_of_external_decoder(const std::string& text) {

@@ -3,10 +3,14 @@
 #include "harness/subject.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace bitwitness {
@@ -30,6 +34,28 @@ bool names_external_decoder(std::string_view text);
 /// Throws Error with the decoder, what is wrong and, where there is one, the value: so do `decode`, `decode_batch` and
 /// `finish`.
 Subject make_external_subject(const std::string& text, DecoderShape shape, const ExternalDecoderOptions& options = {});
+
+/// The decoders of a run over several files: subjects of the same text and sizes have their processes in common. Used
+/// by one thread; what it returns does not need it.
+class ExternalDecoders {
+ public:
+  explicit ExternalDecoders(ExternalDecoderOptions options = {});
+  ~ExternalDecoders();
+  ExternalDecoders(const ExternalDecoders&) = delete;
+  ExternalDecoders& operator=(const ExternalDecoders&) = delete;
+
+  /// Returns what `make_external_subject` would; starts a process only for a text and sizes that are new.
+  Subject subject(const std::string& text, DecoderShape shape);
+
+ private:
+  struct Started;
+  using Key = std::tuple<std::string, std::size_t, std::size_t>;  // text, bytes of a value, words
+
+  const Started& start(const Key& key);
+
+  ExternalDecoderOptions options_;
+  std::map<Key, std::unique_ptr<Started>> started_;
+};
 
 /// Returns the files that such a decoder is made of: the library, or the files that words of the command name. Nothing
 /// may be written to them. Throws Error for a command that cannot be split into words.

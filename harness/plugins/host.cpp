@@ -1,7 +1,8 @@
-// The program that loads a decoder's library, so that the tool does not: decoder_host LIBRARY SYMBOL, with a socket and
-// shared memory as descriptors (host_protocol.hpp). Linked with nothing of the tool, whose libraries' names would stand
-// in for the library's own.
+// The program that executes a decoder's command or loads its library, so that the tool does not, and watches it:
+// decoder_host command WORD..., or decoder_host library PATH SYMBOL with a socket and shared memory as descriptors
+// (host_protocol.hpp). Linked with nothing of the tool, whose libraries' names would stand in for the library's own.
 #include "harness/plugins/host_protocol.hpp"
+#include "harness/plugins/keeper.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <memory>
 #include <string>
@@ -158,12 +160,29 @@ void answer() {
   if (put < 0) fail(HostFailure::closed_socket, "");
 }
 
+/// Executes a command. A process that another thread of the tool is just starting may hold the file open for writing.
+int execute(char** words) {
+  const int failed = keep(command_control);
+  constexpr int most_busy = 100;
+  constexpr timespec busy_pause{0, 10'000'000};
+  for (int i = 0; i < most_busy; ++i) {
+    ::execvp(words[0], words);
+    if (errno != ETXTBSY) break;
+    ::nanosleep(&busy_pause, nullptr);
+  }
+  const int reason = errno;
+  return ::write(failed, &reason, sizeof reason) == sizeof reason ? 1 : 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc >= 3 && std::strcmp(argv[1], is_command) == 0) return execute(argv + 2);
+  if (argc != 4) return 1;
+  ::close(keep(library_control));
   constexpr std::size_t least = sizeof(HostControl);
   void* memory = ::mmap(nullptr, least, PROT_READ | PROT_WRITE, MAP_SHARED, host_memory, 0);
-  if (argc != 3 || memory == MAP_FAILED) return 1;
+  if (memory == MAP_FAILED) return 1;
   const std::size_t total = static_cast<const HostControl*>(memory)->total;
   ::munmap(memory, least);
   memory = ::mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED, host_memory, 0);
@@ -177,7 +196,7 @@ int main(int argc, char** argv) {
   std::atexit(note_exit);
   std::at_quick_exit(note_exit);
   try {
-    const Routines routines = load(argv[1], argv[2]);
+    const Routines routines = load(argv[2], argv[3]);
     answer();
     std::uint32_t count = 0;
     while (receive(&count, sizeof count)) {

@@ -9,8 +9,14 @@
 
 namespace bitwitness::plugins {
 
-inline constexpr int host_socket = 3;  ///< descriptors that the host is started with
+/// The first argument of the host: what the decoder is. A command's words follow, or a library's path and symbol.
+inline constexpr const char* is_command = "command";
+inline constexpr const char* is_library = "library";
+
+inline constexpr int command_control = 3;  ///< the keeper's (keeper.hpp), beside standard input, output and error
+inline constexpr int host_socket = 3;      ///< descriptors that the host is started with
 inline constexpr int host_memory = 4;
+inline constexpr int library_control = 5;
 
 /// Words behind the last one that a decoder may write, and what they hold.
 inline constexpr std::size_t guard_words = 16;

@@ -1,6 +1,6 @@
 #include "harness/plugins/last_line.hpp"
 
-#include "harness/printable.hpp"
+#include "harness/plugins/wording.hpp"
 
 #include <array>
 #include <cerrno>
@@ -52,7 +52,7 @@ std::string LastLine::clause() {
   read();
   take("\n");
   while (last_.ends_with('\r') || last_.ends_with(' ')) last_.pop_back();
-  return last_.empty() ? std::string() : fmt::format("; its last line: {}", printable(last_, true));
+  return last_.empty() ? std::string() : fmt::format("; its last line: {}", quotable(last_));
 }
 
 }  // namespace bitwitness::plugins

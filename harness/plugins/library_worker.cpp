@@ -2,7 +2,7 @@
 
 #include "harness/plugins/host_protocol.hpp"
 #include "harness/plugins/last_line.hpp"
-#include "harness/printable.hpp"
+#include "harness/plugins/wording.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,6 @@
 #include <cstring>
 #include <new>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -58,19 +57,6 @@ class SharedMemory {
   void* data_ = nullptr;
 };
 
-/// Returns an executable file that lives in memory.
-Descriptor host_image() {
-  const std::span<const std::byte> bytes = embedded_host();
-  Descriptor file(::memfd_create("decoder_host", MFD_CLOEXEC));
-  if (!file.is_open() || ::write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-    throw Failure{fmt::format("cannot be started: {}", std::strerror(errno))};
-  }
-  // What is open for writing cannot be executed.
-  Descriptor image(::open(fmt::format("/proc/self/fd/{}", file.get()).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!image.is_open()) throw Failure{fmt::format("cannot be started: {}", std::strerror(errno))};
-  return raised(image);
-}
-
 class LibraryWorker final : public Worker {
  public:
   LibraryWorker(Spawner& spawner, const LibrarySetup& setup)
@@ -81,7 +67,7 @@ class LibraryWorker final : public Worker {
         memory_(aligned(words_offset_ + (values_at_once * sizes_.words + guard_words) * sizeof(std::uint32_t))),
         child_(spawn(spawner, setup)) {}
 
-  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
+  void set_timeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
 
   /// Waits until the library is loaded.
   bool load(const std::stop_token& stop) {
@@ -110,7 +96,7 @@ class LibraryWorker final : public Worker {
  private:
   [[nodiscard]] HostControl& control() const { return *reinterpret_cast<HostControl*>(memory_.data()); }
 
-  pid_t spawn(Spawner& spawner, const LibrarySetup& setup) {
+  ChildProcess spawn(Spawner& spawner, const LibrarySetup& setup) {
     auto* const shared = new (memory_.data()) HostControl{};
     shared->packed_size = sizes_.packed;
     shared->word_count = sizes_.words;
@@ -121,17 +107,15 @@ class LibraryWorker final : public Worker {
     auto [own, theirs] = make_socket_pair();
     Pipe errors = make_pipe();
     const Descriptor null = open_null();
-    const Descriptor image = host_image();
     socket_ = std::move(own);
     errors_ = LastLine(std::move(errors.read));
     // What the library prints must not mix with what the tool writes.
     ChildSetup child;
-    child.image = image.get();
-    child.arguments = {"decoder_host", setup.path, setup.symbol};
+    child.arguments = {"decoder_host", is_library, setup.path, setup.symbol};
     child.descriptors = {null.get(), errors.write.get(), errors.write.get(), theirs.get(), memory_.file()};
-    const pid_t pid = spawner.spawn(child);
+    ChildProcess process = spawner.spawn(child);
     memory_.close_file();
-    return pid;
+    return process;
   }
 
   /// Waits for the host's answer. `counts` tells that it counts values, which is progress.
@@ -153,14 +137,12 @@ class LibraryWorker final : public Worker {
         seen = done;
         deadline = Clock::now() + timeout_;
       } else if (Clock::now() > deadline) {
-        throw failure(fmt::format("hangs: no progress in {} s", seconds(timeout_)), counts, when);
+        Failure hang = failure(fmt::format("hangs: no progress in {} s", seconds_text(timeout_)), counts, when);
+        hang.hangs = true;
+        throw hang;
       }
     }
     return false;
-  }
-
-  [[nodiscard]] static std::string seconds(std::chrono::milliseconds time) {
-    return fmt::format("{:g}", static_cast<double>(time.count()) / 1000);
   }
 
   Failure failure(std::string what, bool counts, std::string_view when) {
@@ -173,7 +155,7 @@ class LibraryWorker final : public Worker {
   [[noreturn]] void fail_ended(bool counts, std::string_view when) {
     const std::optional<std::string> end = child_.ended(end_grace);
     control().text.back() = '\0';
-    const std::string text = printable(control().text.data(), true);
+    const std::string text = quotable(control().text.data());
     switch (control().failure.load()) {
       case HostFailure::no_library:
         throw Failure{"cannot be loaded: " + text};

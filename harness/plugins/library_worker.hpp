@@ -1,21 +1,17 @@
 #pragma once
-#include "harness/plugins/child_process.hpp"
+#include "harness/plugins/spawner.hpp"
 #include "harness/plugins/worker.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <stop_token>
 #include <string>
 
 // Inside of harness/plugins/ only.
 
 namespace bitwitness::plugins {
-
-/// The program that loads libraries, built from host.cpp.
-std::span<const std::byte> embedded_host();
 
 struct LibrarySetup {
   std::string path;  ///< absolute

@@ -23,6 +23,7 @@ inline constexpr std::chrono::milliseconds end_grace{1000};
 struct Failure {
   std::string what;
   std::optional<std::size_t> index{};  ///< of the value in the batch
+  bool hangs = false;                  ///< nothing moved for the timeout
 };
 
 /// Bytes of a value and words of a result.
@@ -35,6 +36,9 @@ struct Sizes {
 class Worker {
  public:
   virtual ~Worker() = default;
+
+  /// Sets after which time without progress it is said to hang.
+  virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
 
   /// Decodes up to `most_values` whole values. Returns false when a stop was requested. Throws Failure.
   virtual bool decode(std::span<const std::byte> packed, std::span<std::uint32_t> words,

@@ -1,6 +1,7 @@
 #include "harness/plugins/worker_pool.hpp"
 
 #include "harness/error.hpp"
+#include "harness/plugins/wording.hpp"
 #include "harness/printable.hpp"
 #include "harness/values.hpp"
 
@@ -9,9 +10,15 @@
 #include <fmt/format.h>
 
 namespace bitwitness::plugins {
+namespace {
 
-WorkerPool::WorkerPool(std::string name, Sizes sizes, StartWorker start)
-    : name_(std::move(name)), sizes_(sizes), start_(std::move(start)) {}
+// A quarter of the timeout, but not so little that a busy machine makes a value hang.
+constexpr std::chrono::milliseconds least_alone_time{500};
+
+}  // namespace
+
+WorkerPool::WorkerPool(std::string name, Sizes sizes, std::chrono::milliseconds timeout, StartWorker start)
+    : name_(std::move(name)), sizes_(sizes), timeout_(timeout), start_(std::move(start)) {}
 
 void WorkerPool::fail(const std::string& what) const {
   throw Error(fmt::format("decoder {}: {}", printable(name_, true), what));
@@ -88,19 +95,25 @@ bool WorkerPool::blame(const Failure& failure, std::span<const std::byte> packed
   if (failure.index || count == 1) {
     fail_on(failure.what, " on value " + value(std::min(failure.index.value_or(0), count - 1)));
   }
+  const std::string batch = fmt::format(" in a batch of {} values from {} to {}", count, value(0), value(count - 1));
+  // A hang has cost its time already: it is told soon, and a value only named where it is found quickly.
+  const std::chrono::milliseconds alone_time = std::max(timeout_ / 4, least_alone_time);
   std::size_t index = 0;
   try {
     std::vector<std::uint32_t> words(sizes_.words);
     const std::unique_ptr<Worker> worker = start_(spawner_, stop);
     if (worker == nullptr) return false;
+    if (failure.hangs) worker->set_timeout(alone_time);
+    const auto last_start = std::chrono::steady_clock::now() + alone_time;
     for (; index < count; ++index) {
+      if (failure.hangs && std::chrono::steady_clock::now() > last_start) fail_on(failure.what, batch);
       if (!worker->decode(packed.subspan(index * sizes_.packed, sizes_.packed), words, stop)) return false;
     }
   } catch (const Failure& alone) {
-    fail_on(alone.what, " on value " + value(index));
+    if (!failure.hangs || !alone.hangs) fail_on(alone.what, " on value " + value(index));
+    fail_on(failure.what, fmt::format(", and alone none in {} s on value {}", seconds_text(alone_time), value(index)));
   }
-  fail_on(failure.what, fmt::format(" in a batch of {} values from {} to {}, on none of which it does so alone", count,
-                                    value(0), value(count - 1)));
+  fail_on(failure.what, batch + ", on none of which it does so alone");
   return false;
 }
 

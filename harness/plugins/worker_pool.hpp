@@ -1,7 +1,8 @@
 #pragma once
-#include "harness/plugins/child_process.hpp"
+#include "harness/plugins/spawner.hpp"
 #include "harness/plugins/worker.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,7 +24,8 @@ using StartWorker = std::function<std::unique_ptr<Worker>(Spawner&, const std::s
 /// decoder and, where one is to blame, the value. Used from several threads.
 class WorkerPool {
  public:
-  WorkerPool(std::string name, Sizes sizes, StartWorker start);
+  /// Takes the decoder's name, and the time without progress after which its processes hang.
+  WorkerPool(std::string name, Sizes sizes, std::chrono::milliseconds timeout, StartWorker start);
 
   /// Starts the first process and returns what it says of itself. Throws Error, also when a stop was requested.
   std::string start_first(const std::stop_token& stop);
@@ -42,6 +44,7 @@ class WorkerPool {
 
   std::string name_;
   Sizes sizes_;
+  std::chrono::milliseconds timeout_;
   StartWorker start_;
   Spawner spawner_;
   std::size_t most_values_ = 0;

@@ -1,11 +1,11 @@
 #include "harness/probe/exploration.hpp"
 
+#include "harness/call_room.hpp"
 #include "harness/disassembly.hpp"
 #include "harness/guest_memory.hpp"
 #include "harness/path_recorder.hpp"
 #include "harness/refused_code.hpp"
 #include "harness/signature.hpp"
-#include "harness/unicorn_lane.hpp"
 #include "harness/watchdog.hpp"
 
 #include <algorithm>

@@ -25,8 +25,8 @@ std::string_view to_string(Confidence confidence);
 struct Candidate {
   Signature signature;
   Confidence confidence = Confidence::certain;
-  std::vector<std::string> support;  ///< what was observed, one clause each
-  std::vector<std::string> doubts{};   ///< of these, why it is not certain by itself
+  std::vector<std::string> support;   ///< what was observed, one clause each
+  std::vector<std::string> doubts{};  ///< of these, why it is not certain by itself
 };
 
 struct InferenceOptions {

@@ -272,8 +272,8 @@ Location locate(const Image& image, std::span<const WantedRoutine> wanted, std::
   out.code_bytes = map.code_bytes();
   out.references = common.decisive_references();
   using std::chrono::steady_clock;
-  const auto end = steady_clock::now() + std::chrono::duration_cast<steady_clock::duration>(
-                                             std::chrono::duration<double>(options.seconds));
+  const auto end = steady_clock::now() +
+                   std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(options.seconds));
   for (const WantedRoutine& routine : wanted) {
     out.routines.push_back(RoutineSearch(map, common, routine, options, end).run());
     auto& notes = out.routines.back().notes;

@@ -72,10 +72,10 @@ struct TriedSignature {
 /// Code that may be the wanted routine.
 struct FoundCode {
   std::uint64_t address = 0;
-  std::vector<std::string> reasons;   ///< sentences without a subject: "refers to f64 3f06a0cba0000000 at 0x403000"
-  std::optional<TriedSignature> trial;         ///< the best of those run; nothing when none could be
-  std::optional<double> alike;        ///< share of the like routine's bytes that are here, addresses left out
-  std::vector<std::uint64_t> thunks;  ///< jumps that lead to it
+  std::vector<std::string> reasons;     ///< sentences without a subject: "refers to f64 3f06a0cba0000000 at 0x403000"
+  std::optional<TriedSignature> trial;  ///< the best of those run; nothing when none could be
+  std::optional<double> alike;          ///< share of the like routine's bytes that are here, addresses left out
+  std::vector<std::uint64_t> thunks;    ///< jumps that lead to it
 };
 
 enum class Standing : std::uint8_t {

@@ -102,8 +102,8 @@ std::unordered_map<std::uint64_t, unsigned> vote(const Image& image, const Maske
 double MaskedCode::share_at(const Image& image, std::uint64_t address) const {
   const Segment* segment = image.find(address);
   if (segment == nullptr || fixed == 0) return 0;
-  const auto there = used_bytes(*segment).subspan(
-      std::min<std::size_t>(address - segment->address, used_bytes(*segment).size()));
+  const auto there =
+      used_bytes(*segment).subspan(std::min<std::size_t>(address - segment->address, used_bytes(*segment).size()));
   std::size_t same = 0;
   for (std::size_t i = 0; i < bytes.size() && i < there.size(); ++i) {
     if (is_fixed[i] && bytes[i] == there[i]) ++same;

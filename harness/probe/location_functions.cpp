@@ -39,9 +39,8 @@ constexpr std::array<std::string_view, 12> prologues{
     "\x55\x89\xe5",
     "\x8b\xff\x55",  // mov edi, edi; push ebp
     "\x55\x8b\x6c",
-    "\x83\xec",      // sub esp, n
-    "\x81\xec",
-    "\x53\x56", "\x56\x57", "\x53\x8b",
+    "\x83\xec",  // sub esp, n
+    "\x81\xec",     "\x53\x56", "\x56\x57", "\x53\x8b",
     "\x48\x83\xec",  // sub rsp, n
     "\x48\x89\x5c",  // mov [rsp + n], rbx
     "\x40\x53",      // push rbx

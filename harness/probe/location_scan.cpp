@@ -54,9 +54,8 @@ void WordTable::add(std::uint32_t word, std::uint32_t number) {
 }
 
 void WordTable::finish() {
-  std::ranges::sort(rows_, [](const Row& a, const Row& b) {
-    return a.word != b.word ? a.word < b.word : a.number < b.number;
-  });
+  std::ranges::sort(
+      rows_, [](const Row& a, const Row& b) { return a.word != b.word ? a.word < b.word : a.number < b.number; });
   for (const Row& row : rows_) low_halves_[row.word & 0xffff] = 1;
 }
 

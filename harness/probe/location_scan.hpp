@@ -113,8 +113,8 @@ class CodeMap {
 
 /// A place in code that may refer to a constant or hold it.
 struct Reference {
-  std::size_t constant = 0;                 ///< index
-  std::uint64_t position = 0;               ///< address of the operand's bytes
+  std::size_t constant = 0;                ///< index
+  std::uint64_t position = 0;              ///< address of the operand's bytes
   std::optional<std::uint64_t> stored_at;  ///< where the constant lies; nothing for an immediate
 };
 

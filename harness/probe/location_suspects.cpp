@@ -51,9 +51,8 @@ bool has_constant(const Image& image, const Instruction& instruction, const Know
   if (is_immediate) return true;
   if (!is_float(constant.kind)) return false;
   const std::size_t size = constant.kind == ConstantKind::f64 ? 8 : 4;
-  return std::ranges::any_of(instruction.memory_references, [&](std::uint64_t address) {
-    return holds_word(image, address, constant.bits, size);
-  });
+  return std::ranges::any_of(instruction.memory_references,
+                             [&](std::uint64_t address) { return holds_word(image, address, constant.bits, size); });
 }
 
 std::string described(const Instruction& instruction) {
@@ -125,9 +124,8 @@ void SuspectSearch::collect_decisive() {
       break;
     }
     ++looked_at;
-    const auto reached = find_starts(map_, reference.position, [&](const Instruction& instruction) {
-      return named_by(instruction, reference);
-    });
+    const auto reached = find_starts(map_, reference.position,
+                                     [&](const Instruction& instruction) { return named_by(instruction, reference); });
     if (!reached.empty()) ++decisive_references_;
     for (std::size_t i = 0; i < reached.size(); ++i) {
       const ReachedFrom& from = reached[i];
@@ -150,11 +148,10 @@ void SuspectSearch::collect_callers() {
         break;
       }
       const std::uint64_t site = map_.image().base() + jump.site;
-      const auto reached =
-          find_starts(map_, site, [&](const Instruction& instruction) -> std::optional<std::string> {
-            if (instruction.address != site) return std::nullopt;
-            return fmt::format("calls {:#x}, which refers to a constant, at {:#x}", callee.address, site);
-          });
+      const auto reached = find_starts(map_, site, [&](const Instruction& instruction) -> std::optional<std::string> {
+        if (instruction.address != site) return std::nullopt;
+        return fmt::format("calls {:#x}, which refers to a constant, at {:#x}", callee.address, site);
+      });
       if (reached.empty()) continue;
       ++added;
       suspects_.add({reached[0].start.address, Lead::caller, reached[0].start.weight, {reached[0].what}, {}});
@@ -206,8 +203,8 @@ std::vector<std::string> SuspectSearch::constants_in(std::uint64_t address) cons
     });
     if (count == 0) continue;
     const char* const verb = is_float(constant.kind) ? "uses " : "has ";
-    sentences.push_back(fmt::format("{}{}{}", verb, to_string(constant),
-                                    count == 1 ? std::string() : fmt::format(" {} times", count)));
+    sentences.push_back(
+        fmt::format("{}{}{}", verb, to_string(constant), count == 1 ? std::string() : fmt::format(" {} times", count)));
   }
   return sentences;
 }

@@ -1,6 +1,5 @@
-#include "harness/probe/register_flow.hpp"
-
 #include "harness/disassembly.hpp"
+#include "harness/probe/register_flow.hpp"
 
 #include <algorithm>
 #include <cctype>

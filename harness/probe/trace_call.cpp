@@ -1,7 +1,8 @@
 #include "harness/probe/trace_call.hpp"
 
+#include "harness/call_room.hpp"
+#include "harness/lane_kind.hpp"
 #include "harness/refused_code.hpp"
-#include "harness/unicorn_lane.hpp"
 
 #include <array>
 #include <cstring>

@@ -3,8 +3,8 @@
 #include "harness/disassembly.hpp"
 #include "harness/emulator.hpp"
 #include "harness/guest_memory.hpp"
-#include "harness/probe/trace.hpp"
 #include "harness/operands.hpp"
+#include "harness/probe/trace.hpp"
 #include "harness/probe/trace_state.hpp"
 #include "harness/stub.hpp"
 

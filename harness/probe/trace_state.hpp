@@ -1,6 +1,6 @@
 #pragma once
-#include "harness/probe/trace.hpp"
 #include "harness/operands.hpp"
+#include "harness/probe/trace.hpp"
 
 #include <array>
 #include <cstdint>

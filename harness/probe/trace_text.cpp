@@ -1,5 +1,5 @@
-#include "harness/probe/trace_numbers.hpp"
 #include "harness/operands.hpp"
+#include "harness/probe/trace_numbers.hpp"
 #include "harness/probe/trace_report.hpp"
 #include "harness/report_parts.hpp"
 #include "harness/values.hpp"

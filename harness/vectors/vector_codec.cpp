@@ -144,6 +144,11 @@ struct BlockDecoder::Impl {
       std::ranges::fill(memory, take(1).front());
     } else if (coding == static_cast<unsigned>(Coding::compressed)) {
       const auto frame = take(load<std::uint16_t>(take(sizeof(std::uint16_t))));
+      // The decompressor takes several frames in a row, the format has one.
+      const std::size_t one = ZSTD_findFrameCompressedSize(frame.data(), frame.size());
+      if (ZSTD_isError(one) != 0) throw Error(fmt::format("zstd: {}", ZSTD_getErrorName(one)));
+      if (one != frame.size())
+        throw Error(fmt::format("{} bytes follow the zstd frame of a plane", frame.size() - one));
       // Never writes beyond the memory it is given.
       const std::size_t got = ZSTD_decompressDCtx(context, memory.data(), size, frame.data(), frame.size());
       if (ZSTD_isError(got) != 0) throw Error(fmt::format("zstd: {}", ZSTD_getErrorName(got)));

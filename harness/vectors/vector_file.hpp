@@ -30,6 +30,16 @@ inline constexpr std::size_t vector_group_values = 32;      ///< values of a gro
 inline constexpr std::size_t max_vector_packed_size = 256;  ///< bytes of a value
 inline constexpr std::size_t max_vector_words = 256;        ///< words of a value
 
+/// What a recording's run showed beside the words. All is empty where nobody ran anything.
+struct RecordedRun {
+  Isolation isolation;
+  std::vector<std::string> path;  ///< notes about the first value
+  std::vector<Fact> facts;        ///< sorted by what they say, each once
+  std::uint64_t facts_left_out = 0;
+  std::vector<Failure> failures;  ///< the smallest `limit` values without a result
+  std::uint64_t limit = 0;
+};
+
 /// Where the words of a vector file come from. A text that is empty is unknown.
 struct VectorHeader {
   std::string tool_version;
@@ -49,12 +59,27 @@ struct VectorHeader {
   std::string shard;                    ///< "I/N", empty when whole
   std::size_t packed_size = 0;          ///< bytes of a value, 1 … max_vector_packed_size
   std::size_t word_count = 0;           ///< words of a value, 1 … max_vector_words
-  std::vector<std::string> word_names;  ///< one per word
+  std::vector<std::string> word_names;  ///< one per word, no two the same
   WordKind word_kind = WordKind::f32;
   std::vector<BitField> fields;  ///< none, or such that cover every bit of the value in rising order
+  RecordedRun recorded;
   std::vector<std::string> notes;
   std::uint64_t count = 0;  ///< values in the file
 };
+
+/// Returns a header's notes and, as sentences like those of a report, what its recording's run showed but for values
+/// without a result and those that ran alone.
+std::vector<std::string> notes_of(const VectorHeader& header);
+
+/// Leaves out of what a run showed as much as makes the header too large for a file: values without a result from the
+/// largest on, then facts, then what is said of the first value. What is left says how many.
+void fit_header(VectorHeader& header);
+
+/// Bytes of a header's 1 MiB that are kept for what a run adds to it.
+inline constexpr std::size_t vector_header_reserve = std::size_t{1} << 16;
+
+/// Throws Error for a header that contradicts itself, or has less than vector_header_reserve left.
+void require_header(const VectorHeader& header);
 
 /// What a vector file keeps of the words.
 enum class VectorDetail : std::uint8_t {
@@ -62,6 +87,7 @@ enum class VectorDetail : std::uint8_t {
   digests  ///< one digest per group of vector_group_values values
 };
 
+/// Returns "words" or "digests", as a header writes it.
 std::string_view to_string(VectorDetail detail);
 
 /// Returns the SHA-256 over packed values, then their outcomes (one byte each), then their words, which are 0 for
@@ -132,6 +158,9 @@ class VectorFile {
   /// detail.
   [[nodiscard]] const std::string& digest() const;
 
+  /// Tells whether known differences stand beside the vectors, as they may in the text form only.
+  [[nodiscard]] bool has_known_differences() const;
+
   /// Returns the number of blocks: that of values divided by vector_block_values, rounded up.
   [[nodiscard]] std::size_t block_count() const;
 
@@ -153,8 +182,8 @@ class VectorFile {
 /// Largest text form, in bytes.
 inline constexpr std::size_t max_vector_text = std::size_t{1} << 20;
 
-/// Writes the text form, which VectorFile reads. Throws Error for a file of digests and for one whose text would exceed
-/// max_vector_text.
+/// Writes the text form, which VectorFile reads. Throws Error for a file of digests, for one with known differences
+/// (which are not a VectorFile's), and for one whose text would exceed max_vector_text.
 std::string to_toml(const VectorFile& file);
 
 }  // namespace bitwitness

@@ -1,6 +1,8 @@
 #pragma once
+#include "harness/json_place.hpp"
 #include "harness/vectors/vector_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -11,6 +13,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 // What writer and readers of vector files share: the frame of the binary form and the rules of a header.
 // vectors/README.md has the layout.
@@ -33,6 +37,13 @@ inline constexpr std::size_t max_header_size = std::size_t{1} << 20;
 /// The head of a block: size of the payload (u32), first value, digest of the content, digest of the payload, seal.
 inline constexpr std::size_t head_size(std::size_t packed_size) {
   return sizeof(std::uint32_t) + packed_size + 3 * digest_size;
+}
+
+/// No plane of a block has more bytes than its two bytes of size can state, nor do digests of groups.
+inline constexpr std::size_t max_payload_size(std::size_t packed_size, std::size_t word_count) {
+  constexpr std::size_t most_of_plane = 3 + std::size_t{0xffff};
+  static_assert(vector_block_values / vector_group_values * digest_size < most_of_plane);
+  return (1 + packed_size + std::max<std::size_t>(4 * word_count, 1)) * most_of_plane;
 }
 
 /// Returns the number of blocks that hold so many values.
@@ -82,6 +93,15 @@ class TrailerSeal {
 /// Returns what contradicts itself in a header; empty for a good one.
 std::string header_flaw(const VectorHeader& header);
 
+/// Returns what contradicts itself in what a header's run showed; empty for a good one.
+std::string recorded_flaw(const VectorHeader& header);
+
+/// "recorded" of a header.
+nlohmann::ordered_json recorded_json(const RecordedRun& recorded);
+
+/// Reads what recorded_json writes. Throws Error.
+RecordedRun read_recorded(const JsonPlace& place, std::size_t packed_size);
+
 /// Writes a header as canonical JSON: one form for each header.
 std::string header_json(const VectorHeader& header, VectorDetail detail);
 
@@ -116,6 +136,7 @@ class Source {
   VectorHeader header;
   VectorDetail detail = VectorDetail::words;
   std::string digest;
+  bool has_known_differences = false;
 };
 
 /// Opens the text form. Throws Error.

@@ -2,6 +2,7 @@
 #include "harness/printable.hpp"
 #include "harness/report_objects.hpp"
 #include "harness/report_parts.hpp"
+#include "harness/report_places.hpp"
 #include "harness/signature.hpp"
 #include "harness/values.hpp"
 #include "harness/vectors/vector_format.hpp"
@@ -24,7 +25,7 @@ constexpr std::array<std::pair<WordKind, std::string_view>, 3> word_kinds{
     {{WordKind::f32, "f32"}, {WordKind::i32, "i32"}, {WordKind::u32, "u32"}}};
 
 bool is_hash(std::string_view text) {
-  return text.empty() || (text.size() == 2 * digest_size && text.find_first_not_of("0123456789abcdef") == text.npos);
+  return text.empty() || report_places::is_sha256(text);
 }
 
 std::string shown(std::string_view text) {
@@ -59,101 +60,40 @@ std::string fields_flaw(const VectorHeader& header) {
   return fmt::format("the fields have {} bits, the values {}", end, 8 * header.packed_size);
 }
 
-// Reads the members of one object. Unknown ones are found in the end: they are not written again.
-class ObjectReader {
- public:
-  ObjectReader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) throw Error(fmt::format("{} is not an object", where_));
-  }
-
-  [[nodiscard]] const Json& at(const char* key) const {
-    const auto found = object_.find(key);
-    if (found == object_.end()) throw Error(fmt::format("{} lacks '{}'", where_, key));
-    return *found;
-  }
-
-  [[nodiscard]] ObjectReader object(const char* key) const { return {at(key), fmt::format("'{}'", key)}; }
-
-  [[nodiscard]] std::string text(const char* key) const { return text_of(at(key), key); }
-
-  [[nodiscard]] bool flag(const char* key) const {
-    if (!at(key).is_boolean()) throw Error(fmt::format("'{}' of {} is not a boolean", key, where_));
-    return at(key).get<bool>();
-  }
-
-  [[nodiscard]] std::uint64_t number(const char* key, std::uint64_t most) const {
-    const Json& value = at(key);
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most) {
-      throw Error(fmt::format("'{}' of {} is not an integer from 0 to {}", key, where_, most));
-    }
-    return value.get<std::uint64_t>();
-  }
-
-  [[nodiscard]] const Json& array(const char* key) const {
-    if (!at(key).is_array()) throw Error(fmt::format("'{}' of {} is not an array", key, where_));
-    return at(key);
-  }
-
-  [[nodiscard]] std::vector<std::string> texts(const char* key) const {
-    std::vector<std::string> out;
-    for (const Json& item : array(key)) out.push_back(text_of(item, key));
-    return out;
-  }
-
- private:
-  [[nodiscard]] std::string text_of(const Json& value, const char* key) const {
-    if (!value.is_string()) throw Error(fmt::format("'{}' of {} is not a string", key, where_));
-    return value.get<std::string>();
-  }
-
-  const Json& object_;
-  std::string where_;
-};
-
-void read_image(VectorHeader& header, const ObjectReader& image) {
-  header.image_name = image.text("name");
-  header.image_sha256 = image.text("sha256");
-  header.image_format = parse_image_format(image.text("format"));
-  header.stand_in = image.flag("stand_in");
-}
-
-void read_routine(VectorHeader& header, const ObjectReader& routine) {
-  header.routine = routine.text("name");
-  header.address = parse_address(routine.text("address"));
-  header.signature = routine.text("signature");
-  header.routine_sha256 = routine.text("sha256");
-}
-
-VectorHeader read_members(const ObjectReader& root) {
+VectorHeader read_members(const JsonPlace& root) {
+  root.allow({"schema", "detail", "tool", "engine", "image", "routine", "decoder", "witness", "environment", "values",
+              "packed_size", "fields", "words", "recorded", "notes"});
   VectorHeader header;
-  header.tool_version = root.object("tool").text("version");
-  const ObjectReader engine = root.object("engine");
-  header.engine = {engine.text("unicorn"), engine.text("capstone"), engine.text("lief"), engine.text("cpu")};
-  read_image(header, root.object("image"));
-  read_routine(header, root.object("routine"));
-  header.decoder = root.text("decoder");
-  header.witness = root.text("witness");
-  const ObjectReader environment = root.object("environment");
-  header.environment.fpcw =
-      static_cast<std::uint16_t>(parse_hex_number(environment.text("fpcw"), std::numeric_limits<std::uint16_t>::max()));
-  header.environment.mxcsr = static_cast<std::uint32_t>(
-      parse_hex_number(environment.text("mxcsr"), std::numeric_limits<std::uint32_t>::max()));
-  const ObjectReader values = root.object("values");
-  header.sources = values.texts("sources");
-  header.shard = values.text("shard");
-  header.count = values.number("count", std::numeric_limits<std::uint64_t>::max());
-  header.packed_size = root.number("packed_size", max_vector_packed_size);
-  for (const Json& item : root.array("fields")) {
-    const ObjectReader field(item, "a field");
+  header.tool_version = root["tool"]["version"].text();
+  header.engine = report_places::read_engine(root["engine"]);
+  RunImage image = report_places::read_image(root["image"]);
+  header.image_name = std::move(image.name);
+  header.image_sha256 = std::move(image.sha256);
+  header.image_format = image.format;
+  header.stand_in = image.stand_in;
+  const JsonPlace routine = root["routine"];
+  header.routine = routine["name"].text();
+  header.address = report_places::read_address(routine["address"]);
+  header.signature = routine["signature"].text();
+  header.routine_sha256 = report_places::read_sha256(routine["sha256"]);
+  header.decoder = root["decoder"].text();
+  header.witness = root["witness"].text();
+  header.environment = report_places::read_environment(root["environment"]);
+  const JsonPlace values = root["values"];
+  header.sources = values["sources"].texts();
+  header.shard = values["shard"].text();
+  header.count = values["count"].count();
+  header.packed_size = root["packed_size"].count(max_vector_packed_size);
+  for (const JsonPlace& field : root["fields"].items()) {
     constexpr std::uint64_t most = 8 * max_vector_packed_size;
-    header.fields.push_back({field.text("name"), static_cast<unsigned>(field.number("offset", most)),
-                             static_cast<unsigned>(field.number("width", most))});
+    header.fields.push_back({field["name"].text(), static_cast<unsigned>(field["offset"].count(most)),
+                             static_cast<unsigned>(field["width"].count(most))});
   }
-  const ObjectReader words = root.object("words");
-  header.word_kind = parse_word_kind(words.text("kind"));
-  header.word_names = words.texts("names");
+  header.word_kind = report_places::read_word_kind(root["words"]["kind"]);
+  header.word_names = root["words"]["names"].texts();
   header.word_count = header.word_names.size();
-  header.notes = root.texts("notes");
+  header.recorded = read_recorded(root["recorded"], header.packed_size);
+  header.notes = root["notes"].texts();
   return header;
 }
 
@@ -169,6 +109,11 @@ std::string header_flaw(const VectorHeader& header) {
   if (header.word_names.size() != header.word_count) {
     return fmt::format("{} names of {} words", header.word_names.size(), header.word_count);
   }
+  std::vector<std::string_view> names(header.word_names.begin(), header.word_names.end());
+  std::ranges::sort(names);
+  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end()) {
+    return fmt::format("two words are called '{}'", shown(*twice));
+  }
   if (!is_hash(header.image_sha256)) return "the image's sha256 is not 64 lowercase hex digits";
   if (!is_hash(header.routine_sha256)) return "the routine's sha256 is not 64 lowercase hex digits";
   if (!header.shard.empty()) {
@@ -179,6 +124,7 @@ std::string header_flaw(const VectorHeader& header) {
     }
   }
   if (std::string flaw = fields_flaw(header); !flaw.empty()) return flaw;
+  if (std::string flaw = recorded_flaw(header); !flaw.empty()) return flaw;
   return signature_flaw(header);
 }
 
@@ -208,25 +154,24 @@ std::string header_json(const VectorHeader& header, VectorDetail detail) {
       {"packed_size", header.packed_size},
       {"fields", std::move(fields)},
       {"words", {{"kind", to_string(header.word_kind)}, {"names", header.word_names}}},
+      {"recorded", recorded_json(header.recorded)},
       {"notes", header.notes}};
   return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::pair<VectorHeader, VectorDetail> parse_header(std::string_view json) {
-  const Json document = Json::parse(json, nullptr, false);
-  if (document.is_discarded()) throw Error("the header is not JSON");
-  const ObjectReader root(document, "the header");
-  if (root.text("schema") != schema) {
-    throw Error(fmt::format("the header's schema is '{}' instead of '{}'", shown(root.text("schema")), schema));
-  }
-  const std::string detail_name = root.text("detail");
+  static const std::string where = "the header";
+  const nlohmann::json document = parse_json(json, where);
+  const JsonPlace root(document, where);
+  root["schema"].require(root["schema"].text() == schema, fmt::format("is not \"{}\"", schema));
+  const std::string detail_name = root["detail"].text();
   const VectorDetail detail = detail_name == "digests" ? VectorDetail::digests : VectorDetail::words;
+  root["detail"].require(detail_name == to_string(detail), "is neither \"words\" nor \"digests\"");
   VectorHeader header = read_members(root);
   if (const std::string flaw = header_flaw(header); !flaw.empty())
     throw Error("the header contradicts itself: " + flaw);
   if (header_json(header, detail) != json) {
-    throw Error(
-        "the header is not in the one form that is allowed: unknown, repeated or moved keys, blanks, or spellings");
+    throw Error("the header is not in the one form that is allowed: unknown or moved keys, blanks, or spellings");
   }
   return {std::move(header), detail};
 }

@@ -121,7 +121,6 @@ class BinarySource : public vectors::Source {
     if (blocks > left(at) / head_size()) {
       fail(fmt::format("the header states {} values, for which the file is too short", header.count), at);
     }
-    heads_.reserve(static_cast<std::size_t>(blocks));
     while (heads_.size() < blocks) {
       const std::size_t index = heads_.size();
       heads_.push_back(at);
@@ -137,6 +136,9 @@ class BinarySource : public vectors::Source {
       at += head_size();
       const std::size_t payload = load<std::uint32_t>(head);
       if (left(at) < payload) throw Error(place(index) + ": the file ends within it");
+      if (const std::size_t most = vectors::max_payload_size(header.packed_size, header.word_count); payload > most) {
+        throw Error(fmt::format("{}: a payload of {} bytes, at most {} are possible", place(index), payload, most));
+      }
       at += payload;
       seal.add(digest_at(head.subspan(content_digest_at())), head_seal);
     }
@@ -210,6 +212,10 @@ const std::string& VectorFile::name() const {
 
 const std::string& VectorFile::digest() const {
   return source_->digest;
+}
+
+bool VectorFile::has_known_differences() const {
+  return source_->has_known_differences;
 }
 
 std::size_t VectorFile::block_count() const {

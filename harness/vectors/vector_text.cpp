@@ -9,6 +9,7 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace bitwitness {
 namespace {
@@ -52,6 +53,26 @@ std::vector<std::string> texts_at(const TableReader& reader, const toml::table& 
   return out;
 }
 
+/// The JSON that a TOML value is, for what both forms of a file read alike.
+nlohmann::json json_of(const toml::node& node, std::string_view origin) {
+  using Json = nlohmann::json;
+  if (const auto* table = node.as_table()) {
+    Json out = Json::object();
+    for (const auto& [key, member] : *table) out[std::string(key.str())] = json_of(member, origin);
+    return out;
+  }
+  if (const auto* array = node.as_array()) {
+    Json out = Json::array();
+    for (const toml::node& item : *array) out.push_back(json_of(item, origin));
+    return out;
+  }
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* integer = node.as_integer()) {
+    return integer->get() < 0 ? Json(integer->get()) : Json(static_cast<std::uint64_t>(integer->get()));
+  }
+  throw Error(fmt::format("{}:{}: recorded: neither a text nor an integer", origin, line_of(node)));
+}
+
 class TextSource : public vectors::Source {
  public:
   TextSource(std::string_view text, std::string of) {
@@ -60,8 +81,10 @@ class TextSource : public vectors::Source {
     const toml::table root = toml_reader::parse(text, origin_, max_vector_text);
     const TableReader reader(root, origin_, "the vector file");
     reader.require_known({"schema", "detail", "tool", "engine", "image", "routine", "decoder", "witness", "environment",
-                          "values", "packed_size", "fields", "words", "notes", "vector", "known_difference"});
+                          "values", "packed_size", "fields", "words", "recorded", "notes", "vector",
+                          "known_difference"});
     read_header(reader, root);
+    has_known_differences = reader.has("known_difference");
     for (const toml::table* table : reader.tables("vector")) add(*table);
     header.count = lines_.size();
     if (const std::string flaw = vectors::header_flaw(header); !flaw.empty()) {
@@ -123,6 +146,7 @@ class TextSource : public vectors::Source {
     read_routine(reader, root);
     read_environment(reader, root);
     read_fields(reader);
+    read_recorded(reader, root);
 
     const toml::table& values = table_at(reader, root, "values");
     const TableReader values_reader(values, origin_, "[values]");
@@ -202,6 +226,21 @@ class TextSource : public vectors::Source {
       header.fields.push_back({field.text("name"), static_cast<unsigned>(integer_at(field, *table, "offset", most)),
                                static_cast<unsigned>(integer_at(field, *table, "width", most))});
     }
+  }
+
+  void read_recorded(const TableReader& reader, const toml::table& root) {
+    if (!reader.has("recorded")) return;
+    const toml::node& node = *root.get("recorded");
+    nlohmann::json document = {{"recorded", json_of(node, origin_)}};
+    nlohmann::json& recorded = document["recorded"];
+    // TOML has no null: an unknown address is left out.
+    if (recorded.is_object() && recorded.contains("failures") && recorded["failures"].is_array()) {
+      for (nlohmann::json& failure : recorded["failures"]) {
+        if (failure.is_object() && !failure.contains("address")) failure["address"] = nullptr;
+      }
+    }
+    const std::string place = fmt::format("{}:{}", origin_, line_of(node));
+    header.recorded = vectors::read_recorded(JsonPlace(document, place)["recorded"], header.packed_size);
   }
 
   void add(const toml::table& table) {

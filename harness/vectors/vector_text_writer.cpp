@@ -36,6 +36,38 @@ std::string toml_strings(const std::vector<std::string>& texts) {
   return out + (texts.empty() ? "]" : "\n]");
 }
 
+/// Writes JSON as an inline value of TOML. A null is left out with its key.
+std::string inline_toml(const nlohmann::ordered_json& json) {
+  if (json.is_string()) return toml_string(json.get_ref<const std::string&>());
+  if (!json.is_structured()) return json.dump();
+  std::string out;
+  for (const auto& [key, member] : json.items()) {
+    if (member.is_null()) continue;
+    if (!out.empty()) out += ", ";
+    if (json.is_object()) out += key + " = ";
+    out += inline_toml(member);
+  }
+  return json.is_object() ? "{" + out + "}" : "[" + out + "]";
+}
+
+/// "[recorded]", when anything ran.
+std::string recorded_toml(const RecordedRun& recorded) {
+  const auto json = vectors::recorded_json(recorded);
+  if (json == vectors::recorded_json({})) return {};
+  std::string out = "\n[recorded]\n";
+  for (const auto& [key, member] : json.items()) {
+    out += key + " = ";
+    if (!member.is_array() || member.empty()) {
+      out += inline_toml(member) + '\n';
+      continue;
+    }
+    out += '[';
+    for (const auto& item : member) out += (out.back() == '[' ? "\n  " : ",\n  ") + inline_toml(item);
+    out += "\n]\n";
+  }
+  return out;
+}
+
 std::string header_toml(const VectorHeader& header) {
   std::string out = fmt::format("schema = {}\ndecoder = {}\nwitness = {}\npacked_size = {}\nnotes = {}\n",
                                 toml_string(vectors::schema), toml_string(header.decoder), toml_string(header.witness),
@@ -56,6 +88,7 @@ std::string header_toml(const VectorHeader& header) {
   out += fmt::format("\n[values]\nsources = {}\nshard = {}\n", toml_strings(sources), toml_string(header.shard));
   out += fmt::format("\n[words]\nkind = {}\nnames = {}\n", toml_string(vectors::to_string(header.word_kind)),
                      toml_strings(header.word_names));
+  out += recorded_toml(header.recorded);
   for (const BitField& field : header.fields) {
     out += fmt::format("\n[[fields]]\nname = {}\noffset = {}\nwidth = {}\n", toml_string(field.name), field.offset,
                        field.width);
@@ -68,6 +101,9 @@ std::string header_toml(const VectorHeader& header) {
 std::string to_toml(const VectorFile& file) {
   if (file.detail() == VectorDetail::digests) {
     throw Error(fmt::format("{}: the text form has words, this file digests only", printable(file.name(), true)));
+  }
+  if (file.has_known_differences()) {
+    throw Error(fmt::format("{}: its known differences would be lost in the text form", printable(file.name(), true)));
   }
   const std::size_t word_count = file.header().word_count;
   std::string out = header_toml(file.header());

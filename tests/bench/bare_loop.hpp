@@ -1,18 +1,18 @@
 #pragma once
+#include "harness/image.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-
-#include "harness/image.hpp"
 
 namespace bitwitness::bench {
 
 /// How a stand-in's six-byte form takes its arguments.
 enum class Form { cdecl_in_out, thiscall_in_out };
 
-/// What the harness is measured against: Unicorn with the image, a loop in the guest that calls the routine on each packed
-/// value, and nothing else. No state is reset between calls, nothing is checked, nothing is compared.
+/// What the harness is measured against: Unicorn with the image, a loop in the guest that calls the routine on each
+/// packed value, and nothing else. No state is reset between calls, nothing is checked, nothing is compared.
 class BareLoop {
  public:
   BareLoop(const Image& image, std::uint64_t routine, Form form, std::size_t values);

@@ -1,11 +1,11 @@
 // Uses the decoders alone, which need nothing but the standard library.
-#include <decoders/registry.hpp>
-#include <decoders/version.hpp>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+
+#include <decoders/registry.hpp>
+#include <decoders/version.hpp>
 
 int main() {
   const bitwitness::decoders::Decoder* decoder = bitwitness::decoders::find_decoder("packed_quat48");

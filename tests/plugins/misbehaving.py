@@ -35,8 +35,25 @@ def forever():
         time.sleep(1)
 
 
+def leave_one(arguments):
+    """Starts a process that no group, session, parent or environment ties to this one."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for number in range(3):
+                os.close(number)
+            os.execve("/bin/sleep", arguments, {})
+        os._exit(0)
+    os.wait()
+
+
 if HOW == "ends_at_once":
     sys.exit(0)
+if HOW == "early":
+    say(b"hello\n")
+if HOW == "stubborn":
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
 source.readline()
 if HOW == "garbage":
     say(b"\x1b[31m\xff\x00hello\n")
@@ -60,6 +77,13 @@ if HOW == "deaf":  # closes its input, lives on
 if HOW == "deaf_and_gone":
     os.close(0)
     sys.exit(4)
+if HOW == "never_reads":
+    forever()
+if HOW == "shouts":
+    sys.stderr.write("shouting\n" * 1200000)
+    sys.stderr.flush()
+if HOW in ("daemon", "daemon_and_hangs"):
+    leave_one(["sleep", SECONDS])
 if HOW == "grandchild":
     subprocess.Popen(["sleep", SECONDS], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 if HOW == "grandchild_with_output":
@@ -67,6 +91,8 @@ if HOW == "grandchild_with_output":
 while head := source.read(4):
     (count,) = struct.unpack("<I", head)
     packed = source.read(6 * count)
+    if HOW == "slow":
+        time.sleep(0.25 * count)
     if HOW == "stops_reading":
         os.close(0)
         forever()
@@ -75,9 +101,30 @@ while head := source.read(4):
     if BAD in values:
         if HOW == "crashes":
             os.kill(os.getpid(), signal.SIGSEGV)
+        if HOW == "kills_parent":
+            os.kill(os.getppid(), signal.SIGKILL)
+            forever()
         if HOW == "raises":
             raise ValueError("no such value")
-        if HOW == "hangs":
+        if HOW in ("hangs", "stubborn", "daemon_and_hangs"):
+            forever()
+        if HOW == "gives_up":
+            sys.exit(0)
+        if HOW == "counts_nothing":
+            say(bytes(4))
+            forever()
+        if HOW == "counts_many":
+            say(struct.pack("<I", 0x7FFFFFFF) + words)
+            forever()
+        if HOW == "counts_negative":
+            say(struct.pack("<i", -1) + words)
+            forever()
+        if HOW == "too_many_words":
+            say(head + words + words)
+            forever()
+        if HOW == "half_and_closed":
+            say(head + words[: len(words) // 2])
+            os.close(1)
             forever()
         if HOW == "closes_output":
             os.close(1)
@@ -87,6 +134,8 @@ while head := source.read(4):
             sys.exit(0)
         if HOW == "stalls":
             say(head + words[:-1])
+            forever()
+        if HOW == "hangs_together" and count > 1:
             forever()
         if HOW == "miscounts":
             say(struct.pack("<I", count - 1) + words[:-16])
@@ -101,7 +150,9 @@ while head := source.read(4):
     say(head + words)
 if HOW == "late":
     say(b"bye")
-if HOW == "lingers":
+if HOW == "exits_3":
+    sys.exit(3)
+if HOW in ("lingers", "stubborn"):
     forever()
 if HOW == "fails_at_end":
     sys.exit("no good end")

@@ -1,0 +1,78 @@
+#pragma once
+#include "harness/call_plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+// Inside of harness/host/ only.
+
+namespace bitwitness::host {
+
+/// Offsets in the caller's own memory, which parent and child share.
+inline constexpr std::size_t state_value = 0;    ///< address of the next packed value
+inline constexpr std::size_t state_words = 8;    ///< of its words
+inline constexpr std::size_t state_record = 16;  ///< of its record
+inline constexpr std::size_t state_left = 24;    ///< values that have not come back, 32 bits
+inline constexpr std::size_t state_seed = 28;    ///< a record's mark is this, combined with state_left
+inline constexpr std::size_t state_fpcw = 32;
+inline constexpr std::size_t state_mxcsr = 36;
+inline constexpr std::size_t state_sp = 40;        ///< the stack pointer that the routine left
+inline constexpr std::size_t state_result = 48;    ///< st0
+inline constexpr std::size_t state_pair = 56;      ///< eax and edx
+inline constexpr std::size_t state_poison = 64;    ///< 16 bytes
+inline constexpr std::size_t state_fpsw = 96;      ///< what the last call left, 32 bits
+inline constexpr std::size_t state_general = 128;  ///< what the registers hold at a call
+inline constexpr std::size_t state_xmm = 256;
+inline constexpr std::size_t state_saved_general = 512;  ///< what they held afterwards, where a result is
+inline constexpr std::size_t state_saved_xmm = 640;
+inline constexpr std::size_t state_frame = 1024;  ///< the stack from the routine's first instruction up
+inline constexpr std::size_t most_frame = 3 * page_size - state_frame;
+inline constexpr std::size_t state_size = 4 * page_size;  ///< its last page is the caller's own stack
+
+/// What the caller notes of one call.
+struct Record {
+  std::uint64_t sp = 0;
+  std::uint32_t flags = 0;
+  std::uint16_t fpsw = 0;
+  std::uint16_t fpcw = 0;
+  std::uint32_t mxcsr = 0;
+  std::uint32_t mark = 0;  ///< tells that the others are of this call
+  std::uint64_t unused = 0;
+};
+static_assert(sizeof(Record) == 32);
+
+/// Where what the caller needs lies, within the gap of a plan's layout.
+struct HostLayout {
+  Region state;
+  Region input;   ///< the plan's input, writable
+  Region thread;  ///< what fs or gs leads to
+  Region records;
+  Region values;
+  Region words;
+  Region code;
+  std::size_t most_values = 0;  ///< in one go
+
+  [[nodiscard]] std::uint64_t input_alias(const CallPlan& plan, std::uint64_t address) const {
+    return input.address + (address - plan.layout.input.address);
+  }
+};
+
+/// Lays out up to `values` values.
+HostLayout lay_out_host(const CallPlan& plan, std::size_t values);
+
+/// Machine code for a host CPU: for each value it sets its arguments, outputs, frame, control words and registers,
+/// calls the routine and notes what came back, without leaving the guest.
+struct HostCode {
+  std::vector<std::byte> bytes;  ///< stand at layout.code
+  std::uint64_t call_64 = 0;     ///< address of `syscall`
+  std::uint64_t call_32 = 0;     ///< address of `int 0x80`
+  std::uint64_t enter = 0;       ///< enter here for the next value
+  std::uint64_t next = 0;        ///< where it goes on to the one after it
+  std::uint64_t landing = 0;     ///< return address of the routine
+  std::uint64_t done = 0;        ///< where a breakpoint has stopped it when no value is left
+};
+
+HostCode make_host_code(const CallPlan& plan, const HostLayout& layout, std::uint64_t routine);
+
+}  // namespace bitwitness::host
