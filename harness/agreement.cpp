@@ -22,6 +22,8 @@ Agreement check_agreement(const std::string& path, const DecodeOne& decode) {
     ReplayOptions options;
     options.jobs = std::max(1U, std::thread::hardware_concurrency());
     Report report;
+    report.tool_version = BITWITNESS_VERSION;
+    report.is_repeatable = false;
     report.image_name = header.image_name;
     report.image_path = path;
     report.image_sha256 = header.image_sha256;

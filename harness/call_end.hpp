@@ -41,6 +41,13 @@ struct CallEnd {
   [[nodiscard]] bool is_return() const { return trap.kind == Trap::Kind::none && sp_offset == 0 && !unwritten_word; }
 };
 
+inline constexpr std::uint64_t direction_flag = 0x400;
+/// Status flags and the direction flag, which a caller sets anew for each call.
+inline constexpr std::uint32_t passing_flags = 0xcd5;
+inline constexpr std::uint32_t mxcsr_control_bits = 0xffc0;  ///< below them are the sticky exception flags
+/// Distinct addresses outside output and stack that are kept of one call.
+inline constexpr std::size_t max_writes_kept = 16;
+
 /// Values on the x87 stack by its top alone: 0 to 7.
 constexpr unsigned x87_depth(std::uint16_t fpsw) {
   return (8U - (fpsw >> 11 & 7U)) & 7U;

@@ -74,11 +74,8 @@ void judge(RunComparison& out) {
   if (after.counts.differed > before.counts.differed) {
     out.worse.push_back(rise("values that differ", before.counts.differed, after.counts.differed));
   }
-  const auto without_result = [](const Counts& counts) {
-    return counts.faulted + counts.out_of_budget + counts.unwritten;
-  };
-  if (without_result(after.counts) > without_result(before.counts)) {
-    out.worse.push_back(rise("values without a result", without_result(before.counts), without_result(after.counts)));
+  if (after.counts.without_result() > before.counts.without_result()) {
+    out.worse.push_back(rise("values without a result", before.counts.without_result(), after.counts.without_result()));
   }
   for (std::size_t i = 0; i < after.differing.size(); ++i) {
     if (after.differing[i] > before.differing[i]) {
@@ -148,6 +145,10 @@ std::string incomparable(const Report& before_report, const RunReport& before, c
     return fmt::format("{}: the old report was interrupted, {} values were not run", name_of(before),
                        before.counts.not_run);
   }
+  if (before.by_group != after.by_group) {
+    const auto text = [](bool by_group) { return by_group ? "groups of a file of digests" : "single values"; };
+    return other("differences are counted by other things", text(before.by_group), text(after.by_group));
+  }
   const Listed old_list(before);
   for (const Difference& difference : after.differences) {
     const Difference* known = old_list.find(difference.value);
@@ -168,30 +169,48 @@ std::string incomparable(const Report& before_report, const RunReport& before, c
 
 using Key = std::tuple<std::string, std::uint64_t, std::string, std::string, std::uint16_t, std::uint32_t, std::string>;
 
-/// Tells runs apart. A vector file counts where a report has several of one routine only: a recording replays as the
-/// executable verifies, and files are renamed.
-Key key_of(const RunReport& run, bool by_file) {
-  return {run.routine,
-          run.address,
-          run.decoder,
-          run.witness,
-          run.environment.fpcw,
-          run.environment.mxcsr,
-          by_file ? file_name_of(run.vector_file) : std::string()};
+Key key_without_file(const RunReport& run) {
+  return {run.routine, run.address, run.decoder, run.witness, run.environment.fpcw, run.environment.mxcsr, {}};
 }
 
-bool has_several_files(const Report& report) {
-  std::set<Key> keys;
-  return std::ranges::any_of(report.runs,
-                             [&](const RunReport& run) { return !keys.insert(key_of(run, false)).second; });
-}
+/// Tells runs apart. A vector file counts only for what a report has several of: a recording replays as the executable
+/// verifies, and files are renamed. What it holds counts where several have one name.
+class KeyMaker {
+ public:
+  KeyMaker(const Report& before, const Report& after) {
+    for (const Report* report : {&before, &after}) {
+      std::set<Key> keys;
+      for (const RunReport& run : report->runs) {
+        if (Key key = key_without_file(run); !keys.insert(key).second) several_.insert(std::move(key));
+      }
+    }
+    for (const Report* report : {&before, &after}) {
+      std::set<Key> keys;
+      for (const RunReport& run : report->runs) {
+        if (Key key = (*this)(run); !keys.insert(key).second) same_named_.insert(std::move(key));
+      }
+    }
+  }
+
+  [[nodiscard]] Key operator()(const RunReport& run) const {
+    Key key = key_without_file(run);
+    if (several_.contains(key)) std::get<6>(key) = file_name_of(run.vector_file);
+    if (same_named_.contains(key)) std::get<6>(key) += ' ' + run.vector_sha256;
+    return key;
+  }
+
+ private:
+  std::set<Key> several_;
+  std::set<Key> same_named_;
+};
 
 using ByKey = std::map<Key, const RunReport*>;
 
-ByKey runs_by_key(std::vector<std::string>& reasons, const Report& report, bool by_file, std::string_view which) {
+ByKey runs_by_key(std::vector<std::string>& reasons, const Report& report, const KeyMaker& key_of,
+                  std::string_view which) {
   ByKey by_key;
   for (const RunReport& run : report.runs) {
-    if (!by_key.emplace(key_of(run, by_file), &run).second) {
+    if (!by_key.emplace(key_of(run), &run).second) {
       reasons.push_back(fmt::format("{}: is twice in the {} report", name_of(run), which));
     }
   }
@@ -199,24 +218,28 @@ ByKey runs_by_key(std::vector<std::string>& reasons, const Report& report, bool 
 }
 
 /// Says what a run that only the old report has corresponds to in the new one, when that is the same but for one thing.
-std::string nearly(const RunReport& before, const ByKey& after, const ByKey& others, bool by_file) {
+std::string nearly(const RunReport& before, const ByKey& after, const ByKey& others, const KeyMaker& key_of) {
   for (const auto& [key, candidate] : after) {
     if (others.contains(key)) continue;  // it has its counterpart
     RunReport like = before;
     like.environment = candidate->environment;
-    if (key == key_of(like, by_file)) {
+    if (key == key_of(like)) {
       return fmt::format("{}: another environment in the new report, {}", name_of(before),
                          report_parts::environment_text(candidate->environment));
     }
     like = before;
     like.address = candidate->address;
-    if (key == key_of(like, by_file)) {
+    if (key == key_of(like)) {
       return fmt::format("{}: at {} in the old report, at {} in the new one", name_of(before),
                          report_parts::address_text(before.address), report_parts::address_text(candidate->address));
     }
     like = before;
+    like.decoder = candidate->decoder;
+    if (key == key_of(like))
+      return fmt::format("{}: decoder {} in the new report", name_of(before), candidate->decoder);
+    like = before;
     like.witness = candidate->witness;
-    if (key == key_of(like, by_file))
+    if (key == key_of(like))
       return fmt::format("{}: witness {} in the new report", name_of(before), candidate->witness);
   }
   return {};
@@ -263,12 +286,12 @@ Comparison compare(const Report& before, const std::string& before_file, const R
   Comparison out;
   out.before = about(before, before_file);
   out.after = about(after, after_file);
-  const bool by_file = has_several_files(before) || has_several_files(after);
-  const ByKey old_runs = runs_by_key(out.incomparable, before, by_file, "old");
-  const ByKey new_runs = runs_by_key(out.incomparable, after, by_file, "new");
+  const KeyMaker key_of(before, after);
+  const ByKey old_runs = runs_by_key(out.incomparable, before, key_of, "old");
+  const ByKey new_runs = runs_by_key(out.incomparable, after, key_of, "new");
   bool any_match = false;
   for (const RunReport& run : before.runs) {
-    const auto found = new_runs.find(key_of(run, by_file));
+    const auto found = new_runs.find(key_of(run));
     if (found != new_runs.end()) {
       any_match = true;
       std::string reason = incomparable(before, run, after, *found->second);
@@ -277,14 +300,14 @@ Comparison compare(const Report& before, const std::string& before_file, const R
       } else {
         out.incomparable.push_back(std::move(reason));
       }
-    } else if (std::string reason = nearly(run, new_runs, old_runs, by_file); !reason.empty()) {
+    } else if (std::string reason = nearly(run, new_runs, old_runs, key_of); !reason.empty()) {
       out.incomparable.push_back(std::move(reason));
     } else {
       out.runs.push_back(lost_run(run));
     }
   }
   for (const RunReport& run : after.runs) {
-    if (!old_runs.contains(key_of(run, by_file))) out.runs.push_back(added_run(run));
+    if (!old_runs.contains(key_of(run))) out.runs.push_back(added_run(run));
   }
   if (!any_match && out.incomparable.empty()) out.incomparable.push_back("the reports have no run in common");
   return out;

@@ -38,6 +38,7 @@ Json side_json(const RunSide& side) {
           {"faulted", side.counts.faulted},
           {"out_of_budget", side.counts.out_of_budget},
           {"unwritten", side.counts.unwritten},
+          {"disputed", side.counts.disputed},
           {"not_run", side.counts.not_run},
           {"differing", side.differing},
           {"max_ulp", is_distance ? Json(side.max_ulp) : Json(nullptr)},

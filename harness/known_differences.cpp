@@ -6,6 +6,7 @@
 #include "harness/values.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -22,7 +23,14 @@ std::string said(const KnownDifference& known) {
 }
 
 bool has_reason(const KnownDifference& known) {
-  return known.reason.find_first_not_of(" \t\r\n") != std::string::npos;
+  // A letter or a digit: of other scripts any from U+00C0 on that is not of the spaces and signs around U+2000.
+  const std::string& text = known.reason;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (std::isalnum(byte) != 0) return true;
+    if (byte >= 0xc3 && byte != 0xe2 && byte != 0xef) return true;
+  }
+  return false;
 }
 
 KnownDifference parse_one(const toml::table& table, std::string_view origin) {

@@ -43,12 +43,19 @@ class Lane {
   virtual CallEnd run_one(std::span<std::uint32_t> words, std::span<const std::byte> packed,
                           const Environment& environment) = 0;
 
-  /// Runs one value as `run_one` does and says what its path depends on (see path_recorder.hpp), if it can tell.
+  /// Runs one value as `run_one` does and says what its path depends on (see path_recorder.hpp). A lane that cannot
+  /// tell runs nothing.
   virtual std::vector<std::string> run_recorded(std::span<std::uint32_t> words, std::span<const std::byte> packed,
                                                 const Environment& environment) {
-    run_one(words, packed, environment);
+    static_cast<void>(words);
+    static_cast<void>(packed);
+    static_cast<void>(environment);
     return {};
   }
+
+  /// Runs one value as `run_one` does and shows the state before each instruction outside of its caller, and the one in
+  /// which it comes back.
+  virtual void follow(std::span<const std::byte> packed, const Environment& environment, const Follower& follower) = 0;
 
   /// Number of calls begun; read by a watchdog in another thread.
   [[nodiscard]] virtual std::uint64_t progress() const = 0;

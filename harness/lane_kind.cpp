@@ -29,6 +29,17 @@ std::uint64_t poison_at(const std::array<std::uint8_t, 4>& poison, std::size_t o
 }
 
 /// Tells whether any 16-bit half (or the only byte) is still poison.
+std::vector<Region> followed_memory(const CallPlan& plan) {
+  constexpr std::uint64_t below_frame = 512;
+  const std::uint64_t pointer = plan.is_64_bit ? 8 : 4;
+  std::vector<Region> regions = {{plan.entry_sp - below_frame, below_frame},
+                                 {plan.entry_sp + pointer, plan.frame.size() - pointer}};
+  for (const Slot& slot : plan.slots) {
+    if (slot.role != Role::in) regions.push_back(slot.region);
+  }
+  return regions;
+}
+
 bool shows_poison(std::uint64_t changed, std::size_t size) {
   if (size == 4) return (changed & 0xffff) == 0 || changed >> 16 == 0;
   if (size == 1) return (changed & 0xff) == 0;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace bitwitness {
 
@@ -24,6 +25,10 @@ const std::array<std::uint8_t, 4>& poison_of(LaneKind kind);
 
 /// Poison of one element, as its bytes read as a little-endian number.
 std::uint64_t poison_at(const std::array<std::uint8_t, 4>& poison, std::size_t offset, std::size_t size);
+
+/// The memory of a call that is shown when it is followed: the stack around the frame but for the return address, and
+/// the outputs.
+std::vector<Region> followed_memory(const CallPlan& plan);
 
 /// Tells whether any 16-bit half (or the only byte) is still poison; `changed` are the bits that differ from it.
 bool shows_poison(std::uint64_t changed, std::size_t size);

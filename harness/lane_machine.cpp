@@ -94,7 +94,18 @@ class LaneMachine final : public Machine {
     return alone_->run_recorded(scratch_, packed, environment);
   }
 
+  void follow(std::span<const std::byte> packed, const Environment& environment, const Follower& follower) override {
+    if (alone_ == nullptr || alone_->is_spent()) alone_ = make_lane(LaneKind::alone);
+    const WatchedLane watched(*alone_, watchdog_);
+    alone_->follow(packed, environment, follower);
+  }
+
   [[nodiscard]] const std::map<std::string, Observation>& observations() const override { return observations_; }
+
+  void forget_observations() override {
+    known_.clear();
+    observations_.clear();
+  }
 
   [[nodiscard]] std::string_view witness() const override { return witness_.name; }
 
@@ -208,6 +219,8 @@ std::string_view to_string(OutcomeKind kind) {
       return "out_of_budget";
     case OutcomeKind::unwritten:
       return "unwritten";
+    case OutcomeKind::disputed:
+      return "disputed";
   }
   return "";
 }

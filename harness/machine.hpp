@@ -2,11 +2,13 @@
 #include "harness/image.hpp"
 #include "harness/signature.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -36,7 +38,8 @@ enum class OutcomeKind : std::uint8_t {
   returned,       ///< came back to its caller, stack in order, every output word written
   faulted,        ///< stopped by an access, an instruction or an import, or came back with the stack out of order
   out_of_budget,  ///< executed more instructions than allowed
-  unwritten       ///< came back without having written every output word
+  unwritten,      ///< came back without having written every output word
+  disputed        ///< two witnesses were asked and do not say the same
 };
 
 std::string_view to_string(OutcomeKind kind);
@@ -71,6 +74,18 @@ struct MachineOptions {
   std::function<void()> pulse = {};  ///< called now and then while a batch takes long
 };
 
+/// What a processor and its caller's memory hold before an instruction.
+struct FollowedState {
+  std::uint64_t pc = 0;
+  std::array<std::uint64_t, 16> general{};
+  std::array<std::array<std::uint32_t, 4>, 16> xmm{};
+  std::array<std::optional<std::array<std::byte, 10>>, 8> x87{};  ///< from the top of the stack; nothing in empty ones
+  std::vector<std::byte> memory;                                  ///< the stack near the frame, and the outputs
+};
+
+/// Takes the states of a call in their order, the last of them back at the caller. Returns false to have no more.
+using Follower = std::function<bool(const FollowedState&)>;
+
 /// A witness: executes one routine of one image over batches of packed values. Not thread-safe; use one per thread.
 /// Each call starts from the same registers, flags, control words, x87 stack and stack pointer. Code from the image
 /// reaches nothing but its own mappings.
@@ -94,10 +109,29 @@ class Machine {
     return {};
   }
 
+  /// Runs one value as run_alone does and shows the state before each instruction of the routine and what it calls.
+  /// A witness that cannot tell shows nothing.
+  virtual void follow(std::span<const std::byte> packed, const Environment& environment, const Follower& follower) {
+    static_cast<void>(packed);
+    static_cast<void>(environment);
+    static_cast<void>(follower);
+  }
+
+  /// Says more of an incident of one value than `run` did, where that takes long: of a dispute, the instruction behind
+  /// it.
+  virtual void explain(Incident& incident, std::span<const std::byte> packed, const Environment& environment) {
+    static_cast<void>(incident);
+    static_cast<void>(packed);
+    static_cast<void>(environment);
+  }
+
   /// What happened beside the results so far, keyed by a sentence that reports print.
   [[nodiscard]] virtual const std::map<std::string, Observation>& observations() const = 0;
 
-  /// "unicorn" or "host".
+  /// Forgets them: what is observed from here on stands alone, e.g. that of another environment.
+  virtual void forget_observations() = 0;
+
+  /// "unicorn", "host" or "both".
   [[nodiscard]] virtual std::string_view witness() const = 0;
 };
 
@@ -114,6 +148,13 @@ std::unique_ptr<Machine> make_unicorn_machine(Image&& image, const Routine& rout
 std::unique_ptr<Machine> make_host_machine(const Image& image, const Routine& routine,
                                            const MachineOptions& options = {});
 std::unique_ptr<Machine> make_host_machine(Image&& image, const Routine& routine,
+                                           const MachineOptions& options = {}) = delete;
+
+/// Creates a machine that asks both of them. A value on which their outcomes or words are not the same is disputed and
+/// gives no result; observations are those of the emulator. Throws Error as they do.
+std::unique_ptr<Machine> make_both_machine(const Image& image, const Routine& routine,
+                                           const MachineOptions& options = {});
+std::unique_ptr<Machine> make_both_machine(Image&& image, const Routine& routine,
                                            const MachineOptions& options = {}) = delete;
 
 }  // namespace bitwitness

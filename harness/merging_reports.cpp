@@ -1,3 +1,4 @@
+#include "harness/environments.hpp"
 #include "harness/error.hpp"
 #include "harness/facts.hpp"
 #include "harness/merging.hpp"
@@ -77,6 +78,7 @@ void add_counts(Counts& into, const Counts& counts) {
   into.faulted += counts.faulted;
   into.out_of_budget += counts.out_of_budget;
   into.unwritten += counts.unwritten;
+  into.disputed += counts.disputed;
   into.not_run += counts.not_run;
 }
 
@@ -132,11 +134,33 @@ ShardFile shard_file(const NamedReport& named) {
   return {named.file, shard};
 }
 
+/// Takes which runs an entry is about.
+std::string runs_of(const EnvironmentEffects& effects) {
+  return fmt::format("{} runs from runs[{}]", effects.changed.size(), effects.first_run);
+}
+
+/// Values of one shard are of no other, so that counts add up.
+std::vector<EnvironmentEffects> merge_environments(const std::vector<NamedReport>& shards) {
+  std::vector<EnvironmentEffects> out;
+  for (const EnvironmentEffects& of_first : shards.front().report.environments) {
+    EnvironmentEffects& sum = out.emplace_back();
+    sum.first_run = of_first.first_run;
+    for (const NamedReport& shard : shards) add_effects(sum, shard.report.environments[out.size() - 1]);
+  }
+  return out;
+}
+
 void require_same_report(const ShardFile& first_file, const Report& first, const ShardFile& file, const Report& other) {
   require_same(first_file, file, merging_parts::source_of(first), merging_parts::source_of(other));
   require_same(first_file, file, "the notes", first.notes, other.notes);
   require_same(first_file, file, "the number of runs", std::to_string(first.runs.size()),
                std::to_string(other.runs.size()));
+  require_same(first_file, file, "the number of routines in several environments",
+               std::to_string(first.environments.size()), std::to_string(other.environments.size()));
+  for (std::size_t i = 0; i < first.environments.size(); ++i) {
+    require_same(first_file, file, fmt::format("environments[{}]", i), runs_of(first.environments[i]),
+                 runs_of(other.environments[i]));
+  }
 }
 
 }  // namespace
@@ -163,6 +187,7 @@ Report merge_reports(std::vector<NamedReport> shards) {
     for (const std::size_t i : order) runs.push_back({files[i], shards[i].report.runs[number]});
     out.runs.push_back(merge_runs(runs, number));
   }
+  out.environments = merge_environments(shards);
   return out;
 }
 

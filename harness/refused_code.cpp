@@ -67,6 +67,7 @@ std::string_view why_refused(const Image& image, const Instruction& instruction)
   if (is_far_by_register(image.read(instruction.address, instruction.size))) {
     return "is no instruction: far jumps and calls take their address from memory";
   }
+  if (instruction.text.starts_with("pcmpestr")) return "is one on which the emulator crashes";
   if (is_privileged(instruction.text)) return "is privileged: no program may execute it";
   return {};
 }

@@ -248,6 +248,7 @@ class Replaying {
     for (Failure& failure : report.failures) tell_recorded(failure);
     report.isolation = header_.recorded.isolation;
     report.vector_file = file_.name();
+    report.by_group = file_.detail() == VectorDetail::digests;
     report.notes = subject_.notes;
     if (!options_.only.empty()) {
       report.notes.push_back(fmt::format("{} of the file's {} values, as asked for", to_run_, header_.count));

@@ -37,8 +37,8 @@ struct Failure {
   std::string reason;
 };
 
-/// Every value of a run falls into exactly one of agreed … unwritten and known; those are `run`. `not_run` is what an
-/// interruption left.
+/// Every value of a run falls into exactly one of agreed … unwritten, disputed and known; those are `run`. `not_run` is
+/// what an interruption left.
 struct Counts {
   std::uint64_t run = 0;
   std::uint64_t agreed = 0;
@@ -47,7 +47,11 @@ struct Counts {
   std::uint64_t out_of_budget = 0;
   std::uint64_t unwritten = 0;
   std::uint64_t not_run = 0;
-  std::uint64_t known = 0;  ///< of `run`: differed as a known difference says
+  std::uint64_t disputed = 0;  ///< two witnesses do not say the same
+  std::uint64_t known = 0;     ///< of `run`: differed as a known difference says
+
+  /// Values that were run and have no words to compare with.
+  [[nodiscard]] std::uint64_t without_result() const { return faulted + out_of_budget + unwritten + disputed; }
 };
 
 /// How far the results of a sample of values stand on their own.
@@ -116,9 +120,19 @@ struct RunReport {
   std::optional<RunImage> image;    ///< where it is not the report's
   std::string vector_file;          ///< that the reference words were read from; empty when a witness ran
   std::string vector_sha256;        ///< of that file's bytes; empty when unknown
+  bool by_group = false;  ///< the file has digests only: what differs is a group of values, of which all are counted
   std::vector<std::string> notes;
 
   [[nodiscard]] Verdict verdict() const;
+};
+
+/// How what a routine gives depends on the environment: over runs that follow each other in a report, one per
+/// environment, and that ran the same values in one pass.
+struct EnvironmentEffects {
+  std::size_t first_run = 0;  ///< index of the first environment's run; those of the others follow it
+  std::vector<std::uint64_t>
+      changed;                  ///< per environment: values of other words, or another outcome, than in the first
+  std::uint64_t depending = 0;  ///< values that any environment changes; of those that were run
 };
 
 /// What a report was made with. A field that is empty is left empty.
@@ -134,7 +148,8 @@ struct Report {
   std::string tool_version;
   Engine engine;
   std::string image_name;
-  std::string image_path;  ///< as given; used for the commands that repeat a value, not in JSON
+  std::string image_path;     ///< as given; used for the commands that repeat a value, not in JSON
+  bool is_repeatable = true;  ///< whether there are such commands
   /// Further arguments that those commands need, e.g. {"--base", "0x500000"}.
   std::vector<std::string> repeat_options;
   std::string image_sha256;
@@ -142,6 +157,7 @@ struct Report {
   bool stand_in = false;
   std::vector<std::string> notes;  ///< about the image and the target: anchors that do not hold
   std::vector<RunReport> runs;
+  std::vector<EnvironmentEffects> environments;  ///< of each routine that ran in more than one
 
   /// The worst of the runs' verdicts: differ, incomplete, vacuous (also when there is no run), agree. An interruption
   /// that left a whole run undone is incomplete, not vacuous, as long as something ran.
@@ -155,6 +171,10 @@ std::uint64_t ulp_distance(std::uint32_t a, std::uint32_t b, WordKind kind = Wor
 
 /// Writes JSON "bitwitness-report/1", two-space indented, with a final newline. A distance that is the largest value (a
 /// NaN) is null; bytes that are not UTF-8 are replaced; of absolute paths in the sources only the file name is kept.
+/// Where routines ran in more than one environment, "environments" has one object for each such routine: its name and
+/// address, "first_run" (index in "runs"), how many values were "run" and are "depending", and "table" with a row for
+/// each run from there on: fpcw, mxcsr, name, group (the same letter for the same digest), agreed, differed (known ones
+/// included), no_result, and how many values the environment has "changed".
 std::string to_json(const Report& report);
 
 /// Writes JUnit XML: one test case per routine and environment, with a failure when something differs and an error when

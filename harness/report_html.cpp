@@ -1,5 +1,6 @@
 #include "harness/report_html.hpp"
 
+#include "harness/report_environments.hpp"
 #include "harness/report_html_parts.hpp"
 #include "harness/report_parts.hpp"
 #include "harness/values.hpp"
@@ -102,6 +103,7 @@ std::string summary_of(const Report& report) {
   out += fmt::format("<p class=\"verdict {}\">{}</p>\n", to_string(report.verdict()),
                      escaped(report_parts::verdict_text(report)));
   out += runs_table(report);
+  out += report_environments::to_html(report);
   out += "<h3>Made with</h3>\n<dl>\n" +
          image_entries(report.image_name, report.image_sha256, report.image_format, report.stand_in) +
          entry("bitwitness", report.tool_version) + entry("unicorn", report.engine.unicorn) +
@@ -128,7 +130,7 @@ std::string facts_of(const RunReport& run) {
     out += entry("largest distance", distance == "nan" ? "NaN against a number"
                                                        : distance + (run.word_kind == WordKind::f32 ? " ulp" : ""));
   }
-  out += entry("alone", report_parts::isolation_text(run.isolation)) + code_entry("digest", run.digest);
+  out += entry("alone", report_parts::isolation_text(run)) + code_entry("digest", run.digest);
   return out + "</dl>\n";
 }
 
@@ -164,7 +166,7 @@ std::string differences_of(const Report& report, const RunReport& run, std::size
 }
 
 std::string failures_of(const Report& report, const RunReport& run, std::size_t& room) {
-  const std::uint64_t failed = run.counts.faulted + run.counts.out_of_budget + run.counts.unwritten;
+  const std::uint64_t failed = run.counts.without_result();
   if (failed == 0) return {};
   const std::size_t shown = std::min(run.failures.size(), room);
   room -= shown;

@@ -1,5 +1,6 @@
 #include "harness/file_bytes.hpp"
 #include "harness/report.hpp"
+#include "harness/report_environments.hpp"
 #include "harness/report_objects.hpp"
 #include "harness/report_parts.hpp"
 #include "harness/values.hpp"
@@ -81,6 +82,7 @@ Json run_json(const RunReport& run) {
                  {"out_of_budget", run.counts.out_of_budget},
                  {"unwritten", run.counts.unwritten},
                  {"not_run", run.counts.not_run}};
+  if (run.counts.disputed > 0) counts["disputed"] = run.counts.disputed;
   if (run.counts.known > 0) counts["known"] = run.counts.known;
   Json out = {{"routine",
                {{"name", run.routine},
@@ -107,6 +109,7 @@ Json run_json(const RunReport& run) {
   }
   if (!run.vector_file.empty()) {
     out["vectors"] = {{"name", file_name_of(run.vector_file)}, {"sha256", run.vector_sha256}};
+    if (run.by_group) out["vectors"]["by_group"] = true;
   }
   if (run.part) out["part"] = part_json(*run.part);
   return out;
@@ -117,14 +120,15 @@ Json run_json(const RunReport& run) {
 std::string to_json(const Report& report) {
   Json runs = Json::array();
   for (const RunReport& run : report.runs) runs.push_back(run_json(run));
-  const Json document = {{"schema", "bitwitness-report/1"},
-                         {"tool", {{"version", report.tool_version}}},
-                         {"engine", report_objects::engine_json(report.engine)},
-                         {"image", report_objects::image_json(report.image_name, report.image_sha256,
-                                                              report.image_format, report.stand_in)},
-                         {"notes", report.notes},
-                         {"runs", std::move(runs)},
-                         {"verdict", to_string(report.verdict())}};
+  Json document = {{"schema", "bitwitness-report/1"},
+                   {"tool", {{"version", report.tool_version}}},
+                   {"engine", report_objects::engine_json(report.engine)},
+                   {"image", report_objects::image_json(report.image_name, report.image_sha256, report.image_format,
+                                                        report.stand_in)},
+                   {"notes", report.notes},
+                   {"runs", std::move(runs)},
+                   {"verdict", to_string(report.verdict())}};
+  if (!report.environments.empty()) document["environments"] = report_environments::to_json(report);
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -56,7 +56,7 @@ std::string property(std::string_view name, std::string_view value) {
 std::string body_of(const RunReport& run) {
   std::string text = report_parts::counts_text(run.counts) + '\n';
   text += "values: " + report_parts::values_text(run) + '\n';
-  if (const std::string alone = report_parts::isolation_text(run.isolation); !alone.empty()) text += alone + '\n';
+  if (const std::string alone = report_parts::isolation_text(run); !alone.empty()) text += alone + '\n';
   for (const Difference& difference : first_of(run.differences)) {
     text += fmt::format("difference: {}\n{}", to_hex(difference.value), report_parts::words_text(difference, run));
   }

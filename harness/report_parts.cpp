@@ -95,9 +95,11 @@ std::string distance_text(std::uint64_t distance) {
 
 std::string counts_text(const Counts& counts) {
   const std::string known = counts.known > 0 ? fmt::format(" (and {} as known)", counts.known) : "";
-  return fmt::format("run {}: agreed {}, differed {}{}, faulted {}, out of budget {}, unwritten {}; not run {}",
+  const std::string disputed =
+      counts.disputed > 0 ? fmt::format(", disputed between the witnesses {}", counts.disputed) : "";
+  return fmt::format("run {}: agreed {}, differed {}{}, faulted {}, out of budget {}, unwritten {}{}; not run {}",
                      counts.run, counts.agreed, counts.differed, known, counts.faulted, counts.out_of_budget,
-                     counts.unwritten, counts.not_run);
+                     counts.unwritten, disputed, counts.not_run);
 }
 
 std::string environment_text(const Environment& environment) {
@@ -153,6 +155,11 @@ std::string isolation_text(const Isolation& isolation) {
   }
   return fmt::format("{} of {} run again, each alone in a fresh image, gave other words than in the batch; first {}",
                      isolation.unstable, isolation.sampled, to_hex(isolation.first_value));
+}
+
+std::string isolation_text(const RunReport& run) {
+  const std::string text = isolation_text(run.isolation);
+  return text.empty() || run.vector_file.empty() ? text : "when they were recorded, " + text;
 }
 
 std::vector<std::string> fact_notes(std::span<const Fact> facts) {

@@ -50,6 +50,9 @@ std::string failure_text(const Failure& failure);
 /// Prints what running a sample alone showed; empty when no value was run again.
 std::string isolation_text(const Isolation& isolation);
 
+/// The same of a run; of a replay it says that it was the recording that ran them.
+std::string isolation_text(const RunReport& run);
+
 /// Prints facts as the notes at a run's end, at most a fixed number of them and how many there are besides: "on 12
 /// values the routine reads 4 bytes at 0x1200000 (first: 34 12)".
 std::vector<std::string> fact_notes(std::span<const Fact> facts);

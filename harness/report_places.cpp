@@ -120,7 +120,8 @@ std::vector<Failure> read_failures(const JsonPlace& list, PackedSize& size) {
     failure.kind =
         read_name<OutcomeKind>(place["outcome"], {{to_string(OutcomeKind::faulted), OutcomeKind::faulted},
                                                   {to_string(OutcomeKind::out_of_budget), OutcomeKind::out_of_budget},
-                                                  {to_string(OutcomeKind::unwritten), OutcomeKind::unwritten}});
+                                                  {to_string(OutcomeKind::unwritten), OutcomeKind::unwritten},
+                                                  {to_string(OutcomeKind::disputed), OutcomeKind::disputed}});
     if (!place["address"].is_null()) {
       failure.address = read_address(place["address"]);
       place["address"].require(failure.address != 0, "is 0; an unknown address is null");

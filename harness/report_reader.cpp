@@ -2,6 +2,7 @@
 
 #include "harness/file_bytes.hpp"
 #include "harness/json_place.hpp"
+#include "harness/report_environments.hpp"
 #include "harness/report_parts.hpp"
 #include "harness/report_places.hpp"
 #include "harness/sha256.hpp"
@@ -72,7 +73,7 @@ std::vector<Difference> read_differences(const JsonPlace& list, const RunReport&
 }
 
 Counts read_counts(const JsonPlace& place, std::uint64_t distinct) {
-  place.allow({"run", "agreed", "differed", "faulted", "out_of_budget", "unwritten", "not_run", "known"});
+  place.allow({"run", "agreed", "differed", "faulted", "out_of_budget", "unwritten", "disputed", "not_run", "known"});
   Counts counts;
   counts.run = place["run"].count();
   counts.not_run = place["not_run"].count();
@@ -90,10 +91,15 @@ Counts read_counts(const JsonPlace& place, std::uint64_t distinct) {
   counts.faulted = part("faulted");
   counts.out_of_budget = part("out_of_budget");
   counts.unwritten = part("unwritten");
-  if (const auto known = place.find("known")) {
-    counts.known = part("known");
-    known->require(counts.known != 0, "is 0; then it is left out");
-  }
+  const auto rare = [&](const char* key) -> std::uint64_t {
+    const auto found = place.find(key);
+    if (!found) return 0;
+    const std::uint64_t count = part(key);
+    found->require(count != 0, "is 0; then it is left out");
+    return count;
+  };
+  counts.disputed = rare("disputed");
+  counts.known = rare("known");
   place.require(rest == 0, "do not add up to what was run");
   return counts;
 }
@@ -181,20 +187,27 @@ RunReport read_run(const JsonPlace& place) {
   PackedSize size(packed_size_of(run, routine["signature"]));
   run.differences = read_differences(place["differences"], run, size);
   run.failures = read_failures(place["failures"], size);
-  place["failures"].require(run.failures.size() <= run.counts.faulted + run.counts.out_of_budget + run.counts.unwritten,
-                            "lists more than were counted");
+  place["failures"].require(run.failures.size() <= run.counts.without_result(), "lists more than were counted");
   run.isolation = read_isolation(place["isolation"], size);
   const std::optional<JsonPlace> vectors = place.find("vectors");
   // A replay of a few values has what was found while all of the file's were recorded.
   place["isolation"]["sampled"].require(vectors || run.isolation.sampled <= run.distinct,
                                         "is more than there are values");
   if (vectors) {
-    vectors->allow({"name", "sha256"});
+    vectors->allow({"name", "sha256", "by_group"});
+    if (const auto by_group = vectors->find("by_group")) {
+      run.by_group = by_group->flag();
+      by_group->require(run.by_group, "is false; then it is left out");
+    }
     run.vector_file = (*vectors)["name"].text();
     (*vectors)["name"].require(!run.vector_file.empty() && file_name_of(run.vector_file) == run.vector_file,
                                "is not a file's name without folders");
     run.vector_sha256 = read_sha256((*vectors)["sha256"]);
   }
+  std::uint64_t differing_words = 0;
+  for (const std::uint64_t count : run.differing) differing_words += count;  // each is at most counts.differed
+  place["differing"].require(run.by_group || differing_words >= run.counts.differed,
+                             "has fewer than one word for each value that differs");
   run.notes = place["notes"].texts();
   if (const auto broken = place.find("broken")) {
     run.broken = broken->texts();
@@ -216,7 +229,7 @@ Report parse_report(std::string_view text, const std::string& name) {
   const nlohmann::json json = parse_json(text, name);
   const JsonPlace document(json, name);
   document["schema"].require(document["schema"].text() == schema, fmt::format("is not \"{}\"", schema));
-  document.allow({"schema", "tool", "engine", "image", "notes", "runs", "verdict"});
+  document.allow({"schema", "tool", "engine", "image", "notes", "runs", "environments", "verdict"});
   Report report;
   document["tool"].allow({"version"});
   report.tool_version = document["tool"]["version"].text();
@@ -228,6 +241,7 @@ Report parse_report(std::string_view text, const std::string& name) {
   report.stand_in = image.stand_in;
   report.notes = document["notes"].texts();
   for (const JsonPlace& run : document["runs"].items()) report.runs.push_back(read_run(run));
+  if (const auto environments = document.find("environments")) report_environments::read(report, *environments);
   document["verdict"].require(document["verdict"].text() == to_string(report.verdict()),
                               fmt::format("is not \"{}\", which the runs give", to_string(report.verdict())));
   return report;

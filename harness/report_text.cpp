@@ -1,4 +1,5 @@
 #include "harness/report.hpp"
+#include "harness/report_environments.hpp"
 #include "harness/report_parts.hpp"
 #include "harness/values.hpp"
 
@@ -101,7 +102,7 @@ std::string summary_text(const RunReport& run) {
   // Of digests nobody knows which words.
   const bool told = std::ranges::any_of(run.differing, [](std::uint64_t count) { return count > 0; });
   if (told) text += differing_text(run);
-  if (const std::string alone = report_parts::isolation_text(run.isolation); !alone.empty()) {
+  if (const std::string alone = report_parts::isolation_text(run); !alone.empty()) {
     text += "  alone: " + alone + '\n';
   }
   if (!run.digest.empty()) text += "  digest " + run.digest + '\n';
@@ -117,13 +118,14 @@ std::string run_text(const Report& report, const RunReport& run) {
   std::string text = summary_text(run);
   for (std::size_t i = 0; i < run.differences.size(); ++i) {
     const Difference& difference = run.differences[i];
-    text += fmt::format("\n  difference {} of {}: {}{}\n{}  repeat: {}\n", i + 1, run.counts.differed,
-                        to_hex(difference.value), fields_text(difference.value, run.fields),
-                        report_parts::words_text(difference, run),
-                        report_parts::repeat_command(report, run, difference.value));
+    text += fmt::format("\n  difference {} of {}: {}{}\n{}", i + 1, run.counts.differed, to_hex(difference.value),
+                        fields_text(difference.value, run.fields), report_parts::words_text(difference, run));
+    if (report.is_repeatable) {
+      text += "  repeat: " + report_parts::repeat_command(report, run, difference.value) + '\n';
+    }
   }
   text += unlisted_text(run.counts.differed, run.differences.size(), "differences");
-  const std::uint64_t failed = run.counts.faulted + run.counts.out_of_budget + run.counts.unwritten;
+  const std::uint64_t failed = run.counts.without_result();
   for (std::size_t i = 0; i < run.failures.size(); ++i) {
     const Failure& failure = run.failures[i];
     text += fmt::format("\n  failure {} of {}: {}\n    {}\n", i + 1, failed, to_hex(failure.value),
@@ -202,6 +204,7 @@ std::string verdict_text(const Report& report) {
 std::string to_text(const Report& report) {
   std::string text = head_text(report);
   for (const RunReport& run : report.runs) text += run_text(report, run);
+  text += report_environments::to_text(report);
   return text + '\n' + report_parts::verdict_text(report) + '\n';
 }
 

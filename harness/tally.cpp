@@ -12,6 +12,8 @@ std::uint64_t& count_of(Counts& counts, OutcomeKind kind) {
       return counts.out_of_budget;
     case OutcomeKind::unwritten:
       return counts.unwritten;
+    case OutcomeKind::disputed:
+      return counts.disputed;
     case OutcomeKind::faulted:
     case OutcomeKind::returned:
       break;
@@ -130,6 +132,7 @@ void Tally::merge(Tally&& other) {
   counts.faulted += other.counts.faulted;
   counts.out_of_budget += other.counts.out_of_budget;
   counts.unwritten += other.counts.unwritten;
+  counts.disputed += other.counts.disputed;
   differences.merge(std::move(other.differences));
   failures.merge(std::move(other.failures));
   for (std::size_t word = 0; word < differing.size(); ++word) differing[word] += other.differing[word];
@@ -141,7 +144,7 @@ void Tally::merge(Tally&& other) {
 }
 
 std::uint64_t Tally::wrong() const {
-  return counts.differed + counts.faulted + counts.out_of_budget + counts.unwritten;
+  return counts.differed + counts.without_result();
 }
 
 }  // namespace bitwitness

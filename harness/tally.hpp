@@ -35,6 +35,12 @@ class Smallest {
     }
   }
 
+  /// Lets each finding be changed.
+  template <typename Change>
+  void change(const Change& change_one) {
+    for (auto& [position, finding] : kept_) change_one(finding);
+  }
+
   std::vector<Finding> take() {
     std::vector<Finding> all;
     for (auto& [position, finding] : kept_) all.push_back(std::move(finding));

@@ -24,13 +24,9 @@ constexpr std::size_t checked_before_output = 32;
 constexpr std::uint8_t handover_port = 0xf5;
 constexpr std::uint32_t handover_token = 0x93d6b1f7;
 
-constexpr std::uint64_t direction_flag = 0x400;
-constexpr std::uint64_t passing_flags = 0xcd5;  // status flags and the direction flag, which the stub sets anew
-
 /// A value that took longer than its budget at this pace is counted by instructions, alone. Straight code runs at one
 /// or two instructions a tick.
 constexpr std::uint64_t instructions_per_tick = 4;
-constexpr std::uint32_t mxcsr_control_bits = 0xffc0;  // below them are the sticky exception flags
 
 std::uint64_t ticks() {
 #if defined(__x86_64__)
@@ -243,7 +239,7 @@ bool UnicornLane::on_port_write(std::uint32_t port, std::uint32_t value) {
     came_back_ = true;
     return true;  // each call has a start of its own
   }
-  if (((state.flags ^ plain_flags) & ~passing_flags) != 0) emulator_.reset_flags();
+  if (((state.flags ^ plain_flags) & ~std::uint64_t{passing_flags}) != 0) emulator_.reset_flags();
   finish(state);
   ++index_;
   if (index_ < count_) {

@@ -35,6 +35,7 @@ class UnicornLane final : public Lane, private EmulatorEvents {
                   const Environment& environment) override;
   std::vector<std::string> run_recorded(std::span<std::uint32_t> words, std::span<const std::byte> packed,
                                         const Environment& environment) override;
+  void follow(std::span<const std::byte> packed, const Environment& environment, const Follower& follower) override;
   [[nodiscard]] std::uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }
   void interrupt() override;
   [[nodiscard]] bool ends_runaways() const override { return watches_everything(); }
@@ -43,6 +44,7 @@ class UnicornLane final : public Lane, private EmulatorEvents {
   [[nodiscard]] std::span<const std::byte> surrounding_bytes(std::uint64_t address, std::size_t size) override;
 
  private:
+  [[nodiscard]] FollowedState cpu_state(std::uint64_t address);
   bool on_port_write(std::uint32_t port, std::uint32_t value) override;
   void on_write(std::uint64_t address, unsigned size) override;
   void on_read(std::uint64_t address, unsigned size) override;
@@ -116,6 +118,7 @@ class UnicornLane final : public Lane, private EmulatorEvents {
   bool came_back_ = false;
   std::uint64_t instructions_ = 0;
   std::optional<PathRecorder> recorder_;    ///< while a call is recorded
+  const Follower* follower_ = nullptr;      ///< while a call is followed
   std::vector<std::vector<bool>> written_;  ///< per slot and byte
 };
 

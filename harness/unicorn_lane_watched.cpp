@@ -9,9 +9,6 @@
 namespace bitwitness {
 namespace {
 
-/// Distinct addresses outside output and stack that are kept of one call.
-constexpr std::size_t max_writes_kept = 16;
-
 /// How often a request to stop is looked for.
 constexpr std::uint64_t instructions_per_look = 4096;
 
@@ -36,6 +33,29 @@ std::vector<std::string> UnicornLane::run_recorded(std::span<std::uint32_t> word
   std::vector<std::string> clauses = recorder_->clauses();
   recorder_.reset();
   return clauses;
+}
+
+void UnicornLane::follow(std::span<const std::byte> packed, const Environment& environment, const Follower& follower) {
+  follower_ = &follower;
+  std::vector<std::uint32_t> words(plan_.word_count);
+  run_one(words, packed, environment);
+  follower_ = nullptr;
+}
+
+FollowedState UnicornLane::cpu_state(std::uint64_t address) {
+  FollowedState state;
+  state.pc = address;
+  const unsigned count = plan_.is_64_bit ? 16 : 8;
+  for (unsigned reg = 0; reg < count; ++reg) {
+    state.general[reg] = emulator_.general(reg);
+    state.xmm[reg] = emulator_.xmm(reg);
+  }
+  for (unsigned reg = 0; reg < state.x87.size(); ++reg) state.x87[reg] = emulator_.x87(reg);
+  for (const Region& region : followed_memory(plan_)) {
+    const std::byte* const bytes = memory_.host(region.address);
+    state.memory.insert(state.memory.end(), bytes, bytes + region.size);
+  }
+  return state;
 }
 
 void UnicornLane::call() {
@@ -118,7 +138,10 @@ void UnicornLane::on_write(std::uint64_t address, unsigned size) {
 bool UnicornLane::on_instruction(std::uint64_t address) {
   if (kind_ == LaneKind::batch) return false;  // only refused instructions are watched
   if (recorder_) recorder_->on_instruction(address);
-  if (plan_.layout.code.contains(address)) return true;
+  const bool is_caller = plan_.layout.code.contains(address);
+  if (follower_ != nullptr && (!is_caller || address == stub_.landing) && !(*follower_)(cpu_state(address)))
+    return false;
+  if (is_caller) return true;
   end_.instruction = address;
   if (std::ranges::binary_search(refused_, address)) {
     end_.refused = true;

@@ -6,6 +6,7 @@
 #include "harness/sha256.hpp"
 #include "harness/vectors/vector_file.hpp"
 
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -47,34 +48,44 @@ class OrderedDigest {
 
 class Verification {
  public:
-  Verification(const Image& image, const Routine& routine, const Subject& subject, const Environment& environment,
-               const ValueSet& values, const VerifyOptions& options)
+  Verification(const Image& image, const Routine& routine, const Subject& subject,
+               std::span<const Environment> environments, const ValueSet& values, const VerifyOptions& options)
       : image_(image),
         routine_(routine),
         subject_(subject),
-        environment_(environment),
+        environments_(environments),
         values_(values),
-        options_(options) {}
+        options_(options) {
+    while (digests_.size() < environments.size()) digests_.emplace_back(values.shard().count > 1);
+  }
 
-  RunReport run() {
-    WitnessResult result = run_witness(
-        image_, routine_, environment_, values_,
-        [this](Tally& tally, std::uint64_t number, const ReferenceChunk& chunk) { return take(tally, number, chunk); },
-        options_);
+  EnvironmentReports run() {
+    const auto take_chunk = [this](Tally& tally, std::size_t environment, std::uint64_t number,
+                                   const ReferenceChunk& chunk) { return take(tally, environment, number, chunk); };
+    WitnessResults results = run_witness_environments(image_, routine_, environments_, values_, take_chunk, options_);
     if (subject_.finish && !options_.stop.stop_requested()) subject_.finish();
-    return report(std::move(result));
+    EnvironmentReports out;
+    out.effects = std::move(results.effects);
+    double seconds = 0;
+    for (const WitnessResult& result : results.each) seconds += result.seconds;
+    for (std::size_t i = 0; i < environments_.size(); ++i) {
+      const double even = 1.0 / static_cast<double>(environments_.size());
+      out.shares.push_back(seconds > 0 ? results.each[i].seconds / seconds : even);
+      out.runs.push_back(report(std::move(results.each[i]), environments_[i], digests_[i]));
+    }
+    return out;
   }
 
  private:
-  bool take(Tally& tally, std::uint64_t number, const ReferenceChunk& chunk) {
+  bool take(Tally& tally, std::size_t environment, std::uint64_t number, const ReferenceChunk& chunk) {
     if (!tally.compare(chunk, subject_, options_.stop)) return false;
     std::string digest = to_hex(vector_digest(chunk.packed, chunk.outcomes, chunk.words));
     const std::scoped_lock lock(mutex_);
-    digest_.add(number, std::move(digest));
+    digests_[environment].add(number, std::move(digest));
     return true;
   }
 
-  RunReport report(WitnessResult&& result) {
+  RunReport report(WitnessResult&& result, const Environment& environment, OrderedDigest& digest) {
     Tally& tally = result.tally;
     RunReport report;
     report.routine = routine_.name;
@@ -83,12 +94,12 @@ class Verification {
     report.routine_sha256 = routine_sha256(image_, disassemble_routine(image_, routine_.address));
     report.decoder = subject_.name;
     report.witness = std::move(result.witness);
-    report.environment = environment_;
+    report.environment = environment;
     report.sources.assign(values_.sources().begin(), values_.sources().end());
     report.distinct = values_.size();
     report.counts = tally.counts;
     report.counts.not_run = values_.size() - tally.counts.run;
-    if (report.counts.not_run == 0) report.digest = digest_.hex();
+    if (report.counts.not_run == 0) report.digest = digest.hex();
     report.fields = subject_.fields;
     report.word_names = subject_.word_names;
     report.word_kind = subject_.word_kind;
@@ -102,12 +113,13 @@ class Verification {
     report.notes.insert(report.notes.end(), result.path.begin(), result.path.end());
     for (std::string& note : report_parts::fact_notes(result.facts)) report.notes.push_back(std::move(note));
     if (const Shard shard = values_.shard(); shard.count > 1) {
-      describe_shard(report, shard, result.path.size(), std::move(result.facts));
+      describe_shard(report, shard, result.path.size(), std::move(result.facts), digest.take());
     }
     return report;
   }
 
-  void describe_shard(RunReport& report, Shard shard, std::size_t path_notes, std::vector<Fact> facts) {
+  void describe_shard(RunReport& report, Shard shard, std::size_t path_notes, std::vector<Fact> facts,
+                      std::vector<std::string> chunks) {
     report.shard = fmt::format("{}/{}", shard.index, shard.count);
     if (report.counts.not_run != 0) return;
     report.part = ShardPart{.first = values_.whole_index(),
@@ -115,7 +127,7 @@ class Verification {
                             .values_sha256 = values_.whole_sha256(),
                             .limit = options_.limit,
                             .budget = options_.machine.budget,
-                            .chunks = digest_.take(),
+                            .chunks = std::move(chunks),
                             .path_notes = path_notes,
                             .facts = std::move(facts)};
   }
@@ -123,18 +135,24 @@ class Verification {
   const Image& image_;
   const Routine& routine_;
   const Subject& subject_;
-  Environment environment_;
+  std::span<const Environment> environments_;
   const ValueSet& values_;
   const VerifyOptions& options_;
 
-  std::mutex mutex_;  // guards what follows
-  OrderedDigest digest_{values_.shard().count > 1};
+  std::mutex mutex_;                   // guards what follows
+  std::deque<OrderedDigest> digests_;  // one per environment
 };
 
 }  // namespace
 
 RunReport verify(const Image& image, const Routine& routine, const Subject& subject, const Environment& environment,
                  const ValueSet& values, const VerifyOptions& options) {
+  return std::move(verify_environments(image, routine, subject, {&environment, 1}, values, options).runs.front());
+}
+
+EnvironmentReports verify_environments(const Image& image, const Routine& routine, const Subject& subject,
+                                       std::span<const Environment> environments, const ValueSet& values,
+                                       const VerifyOptions& options) {
   const std::size_t packed = routine.signature.packed_size();
   const std::size_t words = routine.signature.word_count();
   if (packed != subject.packed_size) {
@@ -149,7 +167,7 @@ RunReport verify(const Image& image, const Routine& routine, const Subject& subj
     throw Error(
         fmt::format("the values have {} bytes, routine {} takes {}", values.packed_size(), routine.name, packed));
   }
-  return Verification(image, routine, subject, environment, values, options).run();
+  return Verification(image, routine, subject, environments, values, options).run();
 }
 
 }  // namespace bitwitness

@@ -16,7 +16,7 @@
 
 namespace bitwitness {
 
-/// How far a run is.
+/// How far a run is. A value counts once in each environment.
 struct Progress {
   std::uint64_t done = 0;
   std::uint64_t total = 0;
@@ -44,6 +44,10 @@ struct RunOptions {
 /// to end without this chunk.
 using ChunkTaker = std::function<bool(Tally& tally, std::uint64_t number, const ReferenceChunk& chunk)>;
 
+/// The same of a run in several environments, of which `environment` is an index.
+using EnvironmentChunkTaker =
+    std::function<bool(Tally& tally, std::size_t environment, std::uint64_t number, const ReferenceChunk& chunk)>;
+
 /// What a run showed besides what was made of its chunks.
 struct WitnessResult {
   std::string witness;
@@ -51,11 +55,24 @@ struct WitnessResult {
   Tally tally;                    ///< of all threads
   Isolation isolation;
   std::vector<Fact> facts;  ///< sorted
+  double seconds = 0;       ///< that the threads took for it, added up
+};
+
+/// What a run in several environments showed.
+struct WitnessResults {
+  std::vector<WitnessResult> each;  ///< one per environment
+  EnvironmentEffects effects;
 };
 
 /// Runs a routine on every value, and a sample of them again alone. The result does not depend on the number of
 /// threads. Throws Error when the routine cannot be called, and what `take` throws.
 WitnessResult run_witness(const Image& image, const Routine& routine, const Environment& environment,
                           const ValueSet& values, const ChunkTaker& take, const RunOptions& options);
+
+/// Does the same in several environments, of which there must be one, in one pass over the values: every chunk is run
+/// in all of them. What is said of each is what run_witness says; after an interruption all have run the same values.
+WitnessResults run_witness_environments(const Image& image, const Routine& routine,
+                                        std::span<const Environment> environments, const ValueSet& values,
+                                        const EnvironmentChunkTaker& take, const RunOptions& options);
 
 }  // namespace bitwitness

@@ -23,7 +23,7 @@ done
 
 if [ $install = yes ]; then install_packages "${build_packages[@]}"; fi
 configure_options=(-DBITWITNESS_TESTS=OFF)
-build release bitwitness bitwitness_stand_ins bitwitness_corpus
+build release bitwitness bitwitness_stand_ins bitwitness_corpus bitwitness_documents
 
 # verify STAND_IN SIX_BYTE_SIGNATURE PAIR_SIGNATURE: the stand-ins are written with different calling conventions.
 verify() {

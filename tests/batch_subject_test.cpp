@@ -48,6 +48,7 @@ class Doubling final : public Machine {
     run(out, packed, environment);
   }
   [[nodiscard]] const std::map<std::string, Observation>& observations() const override { return observations_; }
+  void forget_observations() override { observations_.clear(); }
   [[nodiscard]] std::string_view witness() const override { return "doubling"; }
 
  private:

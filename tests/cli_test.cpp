@@ -221,7 +221,9 @@ TEST_CASE("a run tells what the emulator leaves out of its environment", "[cli]"
     const Result result = run(folder, command + environment + Words{"--json", "-"});
     return nlohmann::json::parse(result.out)["runs"][0]["notes"].dump();
   };
-  CHECK(notes({}).find("emulator") == std::string::npos);
+  for (const char* what : {"unmasks", "flushes", "reads denormals"}) {
+    CHECK(notes({}).find(what) == std::string::npos);
+  }
   CHECK(notes({"--fpcw", "0240"}).find("fpcw 0240 unmasks") != std::string::npos);
   CHECK(notes({"--mxcsr", "0f80"}).find("mxcsr 0f80 unmasks") != std::string::npos);
   CHECK(notes({"--mxcsr", "9f80"}).find("mxcsr 9f80 flushes") != std::string::npos);

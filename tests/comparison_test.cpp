@@ -71,6 +71,34 @@ TEST_CASE("replays of several vector files are told apart by the files' names", 
              contains_text("special.bwv: is twice in the old report"));
 }
 
+TEST_CASE("a file's name counts only for the routine that a report has several files of", "[comparison]") {
+  RunReport special = sample_run();
+  special.vector_file = "special.bwv";
+  RunReport random = special;
+  random.vector_file = "random.bwv";
+  RunReport other = sample_run();
+  other.routine = "other";
+  other.vector_file = "old_name.bwv";
+  RunReport renamed = other;
+  renamed.vector_file = "new_name.bwv";
+  const Comparison same = compare_runs({special, random, other}, {special, random, renamed});
+  CHECK(same.incomparable.empty());
+  CHECK(same.runs.size() == 3);
+  CHECK(same.verdict() == ComparisonVerdict::same);
+}
+
+TEST_CASE("values and groups of a file of digests are not compared as counts", "[comparison]") {
+  RunReport values = sample_run({difference(value_a)});
+  RunReport groups = sample_run({difference(value_a)});
+  groups.by_group = true;
+  CHECK(compare_runs({groups}, {groups}).verdict() == ComparisonVerdict::same);
+  const Comparison comparison = compare_runs({values}, {groups});
+  REQUIRE(comparison.incomparable.size() == 1);
+  CHECK_THAT(comparison.incomparable[0],
+             contains_text("differences are counted by other things: single values in the old report, groups of a file "
+                           "of digests in the new one"));
+}
+
 TEST_CASE("each listed value is new, worse, better, changed, unchanged or fixed", "[comparison]") {
   const auto verdict_of = [](std::vector<Difference> before, std::vector<Difference> after,
                              const std::string& expected) {

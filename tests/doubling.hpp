@@ -28,6 +28,7 @@ class DoublingMachine final : public Machine {
     fill(out, packed, false);
   }
   [[nodiscard]] const std::map<std::string, Observation>& observations() const override { return observations_; }
+  void forget_observations() override { observations_.clear(); }
   [[nodiscard]] std::string_view witness() const override { return "doubling"; }
 
   static constexpr std::uint16_t faults = 0x1234;

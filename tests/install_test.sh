@@ -33,7 +33,7 @@ if command -v man >/dev/null 2>&1 && command -v groff >/dev/null 2>&1; then
   warnings=$(MANROFFSEQ='' LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l -Tutf8 -Z "$prefix/share/man/man1/bitwitness.1" 2>&1 >/dev/null || true)
   [ -z "$warnings" ] || fail "the manual page: $warnings"
 fi
-for command in verify record replay compare census probe trace recognize locate; do
+for command in verify record replay compare census probe trace recognize locate audit; do
   grep -q "^\.SS $command\$" "$prefix/share/man/man1/bitwitness.1" || fail "the manual page lacks $command"
 done
 # What bash offers, asked as bash asks.

@@ -30,8 +30,8 @@ std::vector<Bytes> counting(std::size_t size, std::size_t count) {
   return values;
 }
 
-/// Runs values together, alone and together again; checks that all give the same, and returns it. The last `addresses` words
-/// are of the stack, which lies elsewhere when a value runs alone.
+/// Runs values together, alone and together again; checks that all give the same, and returns it. The last `addresses`
+/// words are of the stack, which lies elsewhere when a value runs alone.
 std::vector<Ended> thrice(Tried& routine, std::span<const Bytes> values, const Environment& environment,
                           std::size_t addresses = 0) {
   const std::vector<Ended> together = routine.run(values, environment);
@@ -65,13 +65,15 @@ void check_environment(const Image& image, const char* signature, std::size_t wo
 /// Values of `reports_then_spoils`: the low bit makes one spoil, the next three say how it ends.
 Ended end_of(std::uint32_t value, const Words& report) {
   if (value % 2 == 0 || value >> 1 == 7) return returned(report);
-  static const std::array<const char*, 7> reasons = {"reads 4 bytes at 0x10, where nothing is mapped",
-                                                     "raises the debug exception (1)",
-                                                     "halts the CPU",
-                                                     "has executed 3000 instructions and not returned",
-                                                     "is not an instruction that the emulated CPU has",
-                                                     "writes I/O port 0xf5",
-                                                     "divides by zero, or its quotient overflows (exception 0)"};
+  static const std::string runaway = over_budget(3000);
+  static const std::array<const char*, 7> reasons = {
+      "reads 4 bytes at 0x10, where nothing is mapped",
+      "raises the debug exception (1)",
+      "halts the CPU",
+      runaway.c_str(),
+      on_each("is not an instruction that the emulated CPU has", "is not an instruction that this computer's CPU has"),
+      "writes I/O port 0xf5",
+      "divides by zero, or its quotient overflows (exception 0)"};
   return {value >> 1 == 3 ? OutcomeKind::out_of_budget : OutcomeKind::faulted, {}, 0, {}, reasons[value >> 1]};
 }
 
@@ -230,7 +232,7 @@ TEST_CASE("A narrow value fills its register or stack word as its type extends i
   check(image_32, "export:value_u32", "cdecl(value i16, out u32)", inverse(i16));
 }
 
-TEST_CASE("The processor that a routine asks for is the emulator's") {
+TEST_CASE("The processor that a routine asks for is the witness's own") {
   const Image image = load_conventions(32);
   Tried cpuid(image, "export:runs_cpuid", "cdecl(in u32, out u32)");
   const std::vector<Bytes> values = counting(4, 5);

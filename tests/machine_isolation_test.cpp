@@ -38,8 +38,8 @@ void check_odd_values_end(const Image& image, const char* name, const char* sign
       CHECK(is_like(ends[i].instruction, odd.instruction));
     }
   }
-  CHECK(routine.run_alone(values) == ends);
-  CHECK(routine.run(values) == ends);
+  CHECK(comparable(routine.run_alone(values)) == comparable(ends));
+  CHECK(comparable(routine.run(values)) == comparable(ends));
   CHECK(routine.notes().empty());
 }
 
@@ -50,8 +50,9 @@ void check_budget(const Image& image, const char* signature) {
   constexpr std::uint64_t budget = 100;  // 3 * 32 + 4
   Tried routine(image, "export:count_3n_plus_4", signature, {.budget = budget});
   const auto end_of = [](std::uint32_t n) {
-    return n <= 32 ? returned({3 * n})
-                   : Ended{OutcomeKind::out_of_budget, {}, 0, {}, "has executed 100 instructions and not returned"};
+    return n <= 32 || tries_host  // there, nothing this short takes too long
+               ? returned({3 * n})
+               : Ended{OutcomeKind::out_of_budget, {}, 0, {}, "has executed 100 instructions and not returned"};
   };
   // The order of the values decides which ones share a stretch of the batch.
   RandomWords random(5);
@@ -110,7 +111,7 @@ void check_wild_jumps(const Image& image, const char* signature, std::span<const
     if (ends[i].kind == OutcomeKind::returned) CHECK(ends[i].words == Words{1});
     CHECK((ends[i].kind == OutcomeKind::returned) == ends[i].reason.empty());
   }
-  CHECK(routine.run(values) == ends);
+  CHECK(comparable(routine.run(values)) == comparable(ends));
 }
 
 std::vector<std::uint64_t> wild_targets(const Image& image, std::uint64_t surroundings, std::uint64_t seed) {
@@ -133,7 +134,7 @@ TEST_CASE("A value that faults costs only itself") {
 
 TEST_CASE("A value that never returns costs only itself") {
   check_odd_values_end(load_conventions(32), "loops_when_odd", "cdecl(in u8[2], out u32)",
-                       {OutcomeKind::out_of_budget, {}, 0, "*", "has executed 2000 instructions and not returned"});
+                       {OutcomeKind::out_of_budget, {}, 0, "*", over_budget(2000)});
 }
 
 TEST_CASE("A value whose output stays unwritten costs only itself") {
@@ -176,13 +177,14 @@ TEST_CASE("Code the emulator must not run is found where only a jump table leads
       for (std::size_t i = 0; i < values.size(); ++i) {
         const auto a = std::to_integer<std::uint32_t>(values[i][0]);
         INFO("value " << a << ": " << ends[i]);
-        if (a % 2 == 0) {
+        if (a % 2 == 0 || (is_vex && tries_host)) {
           CHECK(ends[i] == returned({a + 1}));
         } else {
           CHECK(ends[i].kind == OutcomeKind::faulted);
           CHECK(ends[i].instruction == (is_vex ? "vmovd xmm0, eax" : "cli"));
           CHECK(ends[i].reason == (is_vex ? "is VEX-encoded, which the emulator would execute wrongly"
-                                          : "is privileged: no program may execute it"));
+                                          : on_each("is privileged: no program may execute it",
+                                                    "raises the general protection exception (13)")));
         }
       }
       CHECK(routine.run_alone(values) == ends);
@@ -210,6 +212,10 @@ TEST_CASE("A budget of exactly what straight code takes is enough, one less is n
     CHECK(enough.run_alone(values) == std::vector<Ended>(values.size(), returned({result})));
     Tried short_by_one(image, "export:straight_2000", signature, {.budget = 1999});
     for (const Ended& ended : short_by_one.run(values)) {
+      if (tries_host) {
+        CHECK(ended == returned({result}));
+        continue;
+      }
       CHECK(ended.kind == OutcomeKind::out_of_budget);
       CHECK(ended.instruction == "ret");
     }
@@ -217,6 +223,7 @@ TEST_CASE("A budget of exactly what straight code takes is enough, one less is n
 }
 
 TEST_CASE("The default budget is exact, too") {
+  // On the host it is a time, in which this loop ends.
   const Image image = load_conventions(32);
   Tried routine(image, "export:count_3n_plus_4", "cdecl(value u32) -> u32");
   const std::vector<Bytes> values = {bytes_of_u32({333332}), bytes_of_u32({1}), bytes_of_u32({333333}),
@@ -224,8 +231,12 @@ TEST_CASE("The default budget is exact, too") {
   const std::vector<Ended> ends = routine.run(values);
   CHECK(ends[0] == returned({999996}));
   CHECK(ends[1] == returned({3}));
-  CHECK(ends[2].kind == OutcomeKind::out_of_budget);
-  CHECK(ends[2].reason == "has executed 1000000 instructions and not returned");
+  if (tries_host) {
+    CHECK(ends[2] == returned({999999}));
+  } else {
+    CHECK(ends[2].kind == OutcomeKind::out_of_budget);
+    CHECK(ends[2].reason == "has executed 1000000 instructions and not returned");
+  }
   CHECK(ends[3] == returned({999996}));
 }
 
@@ -278,9 +289,9 @@ TEST_CASE("A repeated string instruction that never ends is stopped, each repeti
   CHECK(seconds_of([&] { ends = routine.run(values); }) < 60);
   for (const Ended& ended : ends) {
     CHECK(ended.kind == OutcomeKind::out_of_budget);
-    CHECK(is_like(ended.instruction, "rep movsb *"));
+    if (!tries_host) CHECK(is_like(ended.instruction, "rep movsb *"));
   }
-  CHECK(routine.run_alone(values) == ends);
+  CHECK(comparable(routine.run_alone(values)) == comparable(ends));
 }
 
 TEST_CASE("Jumps to anywhere upset nothing") {
@@ -346,7 +357,7 @@ TEST_CASE("Machines of several threads do not disturb one another") {
         for (int round = 0; round < 3; ++round) {
           const Routine routine{"loops_when_odd", image.resolve("export:loops_when_odd"),
                                 parse_signature("cdecl(in u8[2], out u32)")};
-          make_unicorn_machine(image, routine, {.budget = 1000})->run(batch, packed, {});
+          BITWITNESS_TRIED_MACHINE(image, routine, {.budget = 1000})->run(batch, packed, {});
         }
       });
     }
@@ -354,7 +365,7 @@ TEST_CASE("Machines of several threads do not disturb one another") {
   for (const Batch& batch : batches) {
     REQUIRE(batch.outcomes.size() == values.size());
     CHECK(batch.incidents.size() == values.size() / 2);
-    CHECK(batch.incidents == batches[0].incidents);
+    if (!tries_host) CHECK(batch.incidents == batches[0].incidents);
     for (std::uint32_t i = 0; i < values.size(); ++i) {
       CHECK(batch.outcomes[i] == (i % 2 == 0 ? OutcomeKind::returned : OutcomeKind::out_of_budget));
       if (i % 2 == 0) CHECK(batch.words[i] == i);

@@ -97,7 +97,15 @@ TEST_CASE("A routine that writes back what it found has written it") {
   const Image image = load_conventions(32);
   Tried routine(image, "export:writes_poison", "cdecl(in u32, out u32[2])");
   constexpr std::uint32_t poison_alone = 0x7f5c5ba4;  // what looks unwritten in a batch is decided alone
-  CHECK(routine.run(u32_values({1, 2})) == std::vector<Ended>{returned({2, poison_alone}), returned({3, poison_alone})});
+  const std::vector<Ended> ends = routine.run(u32_values({1, 2}));
+  if (tries_host) {  // a store that changes nothing cannot be told from none
+    for (const Ended& ended : ends) {
+      CHECK(ended.kind == OutcomeKind::unwritten);
+      CHECK(ended.reason == "returns without having written all of output word 1 (out u32[2])");
+    }
+    return;
+  }
+  CHECK(ends == std::vector<Ended>{returned({2, poison_alone}), returned({3, poison_alone})});
 }
 
 TEST_CASE("A routine may use its arguments' place on the stack") {
@@ -116,7 +124,9 @@ TEST_CASE("A store that begins before an output and ends in it writes it") {
   const std::vector<Ended> seconds = returned_each({2, poison, 4});
   CHECK(routine.run(values) == seconds);
   CHECK(routine.run_alone(values) == seconds);
-  CHECK(routine.notes() == std::vector<std::string>{"2 × writes 4 bytes before argument 2 (out u32)"});
+  // On the host the last value has put zeros back before anybody looks; only the one whose word is filler is seen.
+  CHECK(routine.notes() == std::vector<std::string>{on_each("2 × writes 4 bytes before argument 2 (out u32)",
+                                                            "1 × writes 4 bytes before argument 2 (out u32)")});
 }
 
 TEST_CASE("A store far before an output is noted") {
@@ -213,7 +223,9 @@ TEST_CASE("Caches and tables do not change a routine's words") {
   CHECK(table.run(values) == squares);
   CHECK(table.run_alone(values) == squares);
   REQUIRE_FALSE(table.notes().empty());
-  CHECK(table.notes()[0] == "1 × writes to 0x10005000, in .bss");
+  const std::vector<std::string> notes = table.notes();
+  const auto* const first_of_table = on_each("1 × writes to 0x10005000, in .bss", "1 × writes to 0x10005004, in .bss");
+  CHECK(std::ranges::find(notes, first_of_table) != notes.end());
 }
 
 TEST_CASE("Faults and runaways of a routine with memory of its own cost only their values") {
@@ -324,8 +336,9 @@ TEST_CASE("A store in the last page of 64-bit addresses is a fault like any othe
   builder.is_64 = true;
   // mov rax, -0x1000 or -8; mov [rax], rcx; ret
   for (const auto& [low, high] : {std::pair{0x00U, 0xf0U}, std::pair{0xf8U, 0xffU}}) {
-    builder.sections = {{.name = ".text", .data = bytes_of({0x48, 0xb8, low, high, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-                                                            0x48, 0x89, 0x08, 0xc3})}};
+    builder.sections = {
+        {.name = ".text",
+         .data = bytes_of({0x48, 0xb8, low, high, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x48, 0x89, 0x08, 0xc3})}};
     const TemporaryFile file(builder.build().bytes);
     const Image image = Image::load(file.path());
     Tried tried(image, fmt::format("{:#x}", image.base() + 0x1000), "win64(in u32) -> u32");

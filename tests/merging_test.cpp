@@ -39,6 +39,7 @@ class BusyMachine final : public Machine {
     return {"reads the clock, for " + to_hex(packed)};
   }
   [[nodiscard]] const std::map<std::string, Observation>& observations() const override { return observations_; }
+  void forget_observations() override { observations_.clear(); }
   [[nodiscard]] std::string_view witness() const override { return "busy"; }
 
  private:

@@ -35,6 +35,7 @@ class FakeMachine final : public Machine {
   void run(Batch& out, Bytes packed, const Environment&) override { run_with(code_, out, packed); }
   void run_alone(Batch& out, Bytes packed, const Environment&) override { run_with(alone_, out, packed); }
   [[nodiscard]] const std::map<std::string, Observation>& observations() const override { return observations_; }
+  void forget_observations() override { observations_.clear(); }
   [[nodiscard]] std::string_view witness() const override { return "fake"; }
 
   std::map<std::string, Observation> observations_;

@@ -59,6 +59,7 @@ class LateMachine final : public Machine {
   [[nodiscard]] const std::map<std::string, Observation>& observations() const override {
     return inner_.observations();
   }
+  void forget_observations() override { inner_.forget_observations(); }
   [[nodiscard]] std::string_view witness() const override { return inner_.witness(); }
 
  private:
@@ -236,6 +237,7 @@ TEST_CASE("what a witness throws ends a recording, with nothing written") {
     }
     void run_alone(Batch&, std::span<const std::byte>, const Environment&) override {}
     [[nodiscard]] const std::map<std::string, Observation>& observations() const override { return none_; }
+    void forget_observations() override {}
     [[nodiscard]] std::string_view witness() const override { return "throwing"; }
 
    private:

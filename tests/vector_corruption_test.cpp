@@ -347,7 +347,7 @@ TEST_CASE("payloads that were forged with all digests made right are refused") {
   }
   refuses(bytes_of({0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0x3f, 0}), "1 bytes too many");
   refuses(bytes_of({0, 0, 0, 0, 0, 0, 0, 0, 0, 0x81, 0, 0x3f}), "not those that were recorded");
-  refuses(bytes_of({0, 4, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0x3f}), "unknown outcome 4");
+  refuses(bytes_of({0, 5, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0x3f}), "unknown outcome 5");
   refuses(bytes_of({0, 1, 0, 0}), "not those that were recorded");
   refuses(bytes_of({3, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0x3f}), "unknown coding 3");
   refuses(bytes_of({0, 0, 0, 7, 0, 0, 0, 0, 0, 0x80, 0, 0x3f}), "exceed their width");

@@ -11,6 +11,7 @@ struct Command {
   std::function<int()> run;  ///< returns an exit status; throws Error for input that cannot be used
 };
 
+Command add_audit_command(CLI::App& program);
 Command add_verify_command(CLI::App& program);
 Command add_record_command(CLI::App& program);
 Command add_replay_command(CLI::App& program);

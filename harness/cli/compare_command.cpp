@@ -1,5 +1,6 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/exit_code.hpp"
+#include "harness/cli/interrupt.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/cli/output.hpp"
 #include "harness/comparison.hpp"
@@ -39,6 +40,7 @@ ExitCode exit_code_of(ComparisonVerdict verdict) {
 
 int run(const Arguments& arguments) {
   const std::size_t limit = arguments.limit ? parse_count("--limit", *arguments.limit, 0, most_shown) : 20;
+  const InterruptWatch interrupts;
   std::vector<OutputFile> outputs;
   if (arguments.json) outputs.push_back({"--json", *arguments.json});
   if (arguments.markdown) outputs.push_back({"--markdown", *arguments.markdown});
@@ -68,7 +70,9 @@ Command add_compare_command(CLI::App& program) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* parser =
       program.add_subcommand("compare", "Say what a new report has that an old one has not: new, worse, fixed, gone");
-  parser->add_option("before", arguments->before, "the old report (verify --json)")->type_name("A")->required();
+  parser->add_option("before", arguments->before, "the old report (--json of verify, replay or merge)")
+      ->type_name("A")
+      ->required();
   parser->add_option("after", arguments->after, "the new report")->type_name("B")->required();
   parser->add_option("--json", arguments->json, "write the comparison as JSON; - is standard output")
       ->type_name("FILE");

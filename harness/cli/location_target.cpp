@@ -1,5 +1,6 @@
 #include "harness/cli/location_report.hpp"
 #include "harness/error.hpp"
+#include "harness/report_parts.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -151,6 +152,7 @@ class TargetWriter {
   std::string print() const {
     std::string text = fmt::format("# Written by locate from target {} and an executable with sha256\n# {}.\n",
                                    report_.target.name, report_.image.sha256());
+    if (report_.image.is_stand_in()) text += fmt::format("# {}\n", report_parts::stand_in_warning);
     for (const std::string& line : left_out_) text += "# Left out: " + one_line(line) + "\n";
     text += fmt::format("name = {}\ndescription = {}\n", toml_string(target_.name),
                         toml_string(fmt::format("Routines of target {} where they lie in {}", report_.target.name,

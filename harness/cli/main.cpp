@@ -19,10 +19,11 @@ namespace {
 
 using namespace bitwitness;
 
-constexpr auto commands = {cli::add_verify_command, cli::add_record_command,  cli::add_replay_command,
-                           cli::add_census_command, cli::add_decode_command,  cli::add_list_command,
-                           cli::add_probe_command,  cli::add_locate_command,  cli::add_recognize_command,
-                           cli::add_trace_command,  cli::add_compare_command, cli::add_merge_command};
+constexpr auto commands = {cli::add_verify_command, cli::add_record_command, cli::add_replay_command,
+                           cli::add_census_command, cli::add_decode_command, cli::add_list_command,
+                           cli::add_probe_command,  cli::add_locate_command, cli::add_recognize_command,
+                           cli::add_trace_command,  cli::add_audit_command,  cli::add_compare_command,
+                           cli::add_merge_command};
 
 /// Not shown: what the build calls to make the files that are installed beside the program.
 cli::Command add_documents_command(CLI::App& program) {

@@ -1,5 +1,6 @@
 #include "harness/cli/command.hpp"
 #include "harness/cli/exit_code.hpp"
+#include "harness/cli/interrupt.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/cli/output.hpp"
 #include "harness/error.hpp"
@@ -31,10 +32,17 @@ bool is_report(const std::string& path) {
   return start != std::string_view::npos && text[start] == '{';
 }
 
+/// One file that is no shard is what a run of one shard in one writes: it is the whole already.
+bool is_whole(const Arguments& arguments, const std::string& shard) {
+  return arguments.files.size() == 1 && shard.empty();
+}
+
 int merge_report_files(const Arguments& arguments) {
   std::vector<NamedReport> shards;
   for (const std::string& file : arguments.files) shards.push_back({file, read_report(file)});
-  Report report = merge_reports(std::move(shards));
+  const std::vector<RunReport>& runs = shards.front().report.runs;
+  const bool whole = std::ranges::all_of(runs, [&](const RunReport& run) { return is_whole(arguments, run.shard); });
+  Report report = whole ? std::move(shards.front().report) : merge_reports(std::move(shards));
   report.image_path = report.image_name;
   write_pieces("--out", arguments.out, [&report](const TextSink& sink) { sink(to_json(report)); });
   if (arguments.junit) {
@@ -52,8 +60,15 @@ int merge_vector_files(const Arguments& arguments) {
     shards.push_back(VectorFile::open(file));
     count += shards.back().header().count;
   }
+  if (is_whole(arguments, shards.front().header().shard)) {
+    const FileBytes contents = FileBytes::open(arguments.files.front());
+    const std::span<const std::byte> bytes = contents.bytes();
+    write_file("--out", arguments.out, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return count == 0 ? exit_nothing_checked : exit_agreed;
+  }
   write_pieces("--out", arguments.out, [&shards](const TextSink& sink) {
     merge_vectors(shards, [&sink](std::span<const std::byte> bytes) {
+      if (interrupt_came()) throw Error("--out: interrupted, nothing is written");
       sink({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     });
   });
@@ -61,6 +76,7 @@ int merge_vector_files(const Arguments& arguments) {
 }
 
 int run(const Arguments& arguments) {
+  const InterruptWatch interrupts;
   std::vector<OutputFile> outputs = {{"--out", arguments.out}};
   if (arguments.junit) outputs.push_back({"--junit", *arguments.junit});
   check_outputs(outputs, arguments.files);

@@ -1,6 +1,7 @@
 #include "harness/cli/options.hpp"
 
 #include "harness/cli/output.hpp"
+#include "harness/environment_names.hpp"
 #include "harness/error.hpp"
 #include "harness/plugins/external_decoder.hpp"
 #include "harness/values.hpp"
@@ -44,11 +45,18 @@ std::uint32_t parse_mxcsr(const std::string& text) {
   return static_cast<std::uint32_t>(parse_hex_number("--mxcsr", text, 0xffff));
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code error;
-  if (std::filesystem::equivalent(a, b, error)) return true;
-  return std::filesystem::absolute(a, error).lexically_normal() ==
-         std::filesystem::absolute(b, error).lexically_normal();
+/// Reads x87 control words: one in hex digits, or the words of a sweep.
+std::vector<std::uint16_t> parse_fpcw_words(const std::string& text) {
+  if (text == "sweep") return swept_fpcw(false);
+  if (text == "sweep:rounding") return swept_fpcw(true);
+  if (!text.starts_with("sweep")) return {parse_fpcw(text)};
+  throw Error(fmt::format("--fpcw {}: unknown; it is sweep or sweep:rounding", text));
+}
+
+std::vector<std::uint32_t> parse_mxcsr_words(const std::string& text) {
+  if (text == "sweep") return swept_mxcsr();
+  if (!text.starts_with("sweep")) return {parse_mxcsr(text)};
+  throw Error(fmt::format("--mxcsr {}: unknown; it is sweep", text));
 }
 
 bool replaces_file_in(const std::string& path, const std::string& folder) {
@@ -77,7 +85,7 @@ void add_options(CLI::App& command, ImageArguments& arguments) {
   command.add_flag("--no-runtime", arguments.no_runtime, "leave imports from a C library unbound");
 }
 
-void add_options(CLI::App& command, RoutineArguments& arguments) {
+void add_place_options(CLI::App& command, RoutineArguments& arguments) {
   const auto target =
       command.add_option("--target", arguments.target, "what is known of the executable (default: sws)")
           ->type_name("NAME|FILE");
@@ -90,6 +98,10 @@ void add_options(CLI::App& command, RoutineArguments& arguments) {
       ->excludes(target)
       ->excludes(routine)
       ->excludes(ignore);
+}
+
+void add_options(CLI::App& command, RoutineArguments& arguments) {
+  add_place_options(command, arguments);
   command
       .add_option("--signature", arguments.signatures,
                   "what a routine takes and gives, e.g. 'cdecl(in u8[6], out f32[4])'; NAME=TEXT for one routine")
@@ -125,14 +137,21 @@ void add_options(CLI::App& command, ValueArguments& arguments) {
 }
 
 void add_options(CLI::App& command, EnvironmentArguments& arguments) {
-  command.add_option("--fpcw", arguments.fpcw, "x87 control words (default: 027f)")->type_name("HEX");
-  command.add_option("--mxcsr", arguments.mxcsr, "SSE control words (default: 1f80)")->type_name("HEX");
+  command
+      .add_option("--fpcw", arguments.fpcw,
+                  "x87 control words (default: 027f); sweep: 027f 007f 037f, the precisions of 53, 24 and 64 bits; "
+                  "sweep:rounding: each of these with all four rounding modes")
+      ->type_name("HEX|sweep[:rounding]");
+  command
+      .add_option("--mxcsr", arguments.mxcsr,
+                  "SSE control words (default: 1f80); sweep: 1f80, 9f80 (FTZ), 1fc0 (DAZ) and 9fc0 (both)")
+      ->type_name("HEX|sweep");
 }
 
 void add_options(CLI::App& command, RunArguments& arguments) {
   command
       .add_option("--witness", arguments.witness,
-                  "what executes the routine: unicorn (the default), or host, this computer's own processor")
+                  "what executes the routine: unicorn (the default), host (this computer's processor) or both")
       ->type_name("unicorn");
   command.add_option("--jobs", arguments.jobs, "threads (default: one per processor)")->type_name("N");
   command.add_option("--limit", arguments.limit, "differences and failures to list (default: 20)")->type_name("N");
@@ -164,7 +183,9 @@ std::uint64_t parse_hex_number(std::string_view option, std::string_view text, s
 
 std::vector<Environment> parse_environments(const EnvironmentArguments& arguments) {
   std::vector<Environment> with_fpcw;
-  for (const std::string& text : arguments.fpcw) with_fpcw.push_back({.fpcw = parse_fpcw(text)});
+  for (const std::string& text : arguments.fpcw) {
+    for (const std::uint16_t fpcw : parse_fpcw_words(text)) with_fpcw.push_back({.fpcw = fpcw});
+  }
   if (with_fpcw.empty()) with_fpcw.emplace_back();
   std::vector<Environment> all;
   const auto add = [&all](const Environment& environment) {
@@ -173,15 +194,24 @@ std::vector<Environment> parse_environments(const EnvironmentArguments& argument
   for (Environment environment : with_fpcw) {
     if (arguments.mxcsr.empty()) add(environment);
     for (const std::string& text : arguments.mxcsr) {
-      environment.mxcsr = parse_mxcsr(text);
-      add(environment);
+      for (const std::uint32_t mxcsr : parse_mxcsr_words(text)) {
+        environment.mxcsr = mxcsr;
+        add(environment);
+      }
     }
   }
   return all;
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (std::filesystem::equivalent(a, b, error)) return true;
+  return std::filesystem::absolute(a, error).lexically_normal() ==
+         std::filesystem::absolute(b, error).lexically_normal();
+}
+
 std::vector<std::string> environment_notes(const Environment& environment, std::string_view witness) {
-  if (witness != "unicorn") return {};
+  if (witness == "host") return {};
   constexpr unsigned fpcw_masks = 0x3f;
   constexpr unsigned mxcsr_masks = 0x1f80;
   constexpr unsigned flush_to_zero = 0x8000;
@@ -230,8 +260,12 @@ RunSettings parse_run(const RunArguments& arguments) {
     settings.make_machine = [](const Image& image, const Routine& routine, const MachineOptions& options) {
       return make_host_machine(image, routine, options);
     };
+  } else if (arguments.witness == "both") {
+    settings.make_machine = [](const Image& image, const Routine& routine, const MachineOptions& options) {
+      return make_both_machine(image, routine, options);
+    };
   } else {
-    throw Error(fmt::format("--witness {}: unknown; the witnesses are unicorn and host", arguments.witness));
+    throw Error(fmt::format("--witness {}: unknown; it is unicorn, host or both", arguments.witness));
   }
   settings.jobs = parse_jobs(arguments.jobs);
   if (arguments.limit) settings.limit = parse_count("--limit", *arguments.limit, 0, most_listed);

@@ -69,6 +69,8 @@ struct OutputArguments {
 
 void add_options(CLI::App& command, ImageArguments& arguments);
 void add_options(CLI::App& command, RoutineArguments& arguments);
+/// Adds only those of the routine options that say where routines are.
+void add_place_options(CLI::App& command, RoutineArguments& arguments);
 void add_options(CLI::App& command, ValueArguments& arguments);
 void add_options(CLI::App& command, EnvironmentArguments& arguments);
 void add_options(CLI::App& command, RunArguments& arguments);
@@ -88,7 +90,8 @@ std::uint64_t parse_count(std::string_view option, std::string_view text, std::u
 /// Reads hex digits, with or without 0x, up to a bound. Throws Error that names the option.
 std::uint64_t parse_hex_number(std::string_view option, std::string_view text, std::uint64_t most);
 
-/// Returns every combination of the control words given, without repetition; the default environment when none is.
+/// Returns every combination of the control words given, of which "sweep" stands for several, without repetition; the
+/// default environment when none is. Throws Error.
 std::vector<Environment> parse_environments(const EnvironmentArguments& arguments);
 
 /// Returns what an emulator does not do that a processor does in an environment, one sentence each, for a run's notes.
@@ -105,6 +108,9 @@ std::uint64_t parse_memory(const std::optional<std::string>& text);
 
 /// Reads the numbers and the witness. Throws Error.
 RunSettings parse_run(const RunArguments& arguments);
+
+/// Tells whether two paths lead to one file.
+bool same_file(const std::string& a, const std::string& b);
 
 /// A place that results go to, by the option that names it.
 struct OutputFile {

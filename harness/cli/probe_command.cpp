@@ -134,11 +134,13 @@ std::string next_command(const Image& image, const Probed& probed) {
   const Signature& signature = probed.inference.candidates.front().signature;
   std::vector<std::string_view> decoders = fitting_decoders(signature);
   const auto named = std::ranges::find(decoders, probed.decoder);
-  if (named != decoders.end()) decoders = {*named};
+  const bool named_by_target = named != decoders.end();
+  if (named_by_target) decoders = {*named};
   std::string text = fmt::format("  next: bitwitness verify --image {} --at {} --signature {} --decoder {}\n",
                                  shell_quoted(report_parts::printable(image.path())), shell_quoted(probed.at),
-                                 shell_quoted(to_string(signature)), decoders.empty() ? "NAME" : decoders.front());
-  if (decoders.size() > 1) text += fmt::format("  decoders of these sizes: {}\n", fmt::join(decoders, ", "));
+                                 shell_quoted(to_string(signature)), named_by_target ? decoders.front() : "NAME");
+  if (!named_by_target && !decoders.empty())
+    text += fmt::format("  decoders of these sizes: {}\n", fmt::join(decoders, ", "));
   if (decoders.empty()) {
     text += fmt::format("  no decoder takes {} bytes and gives {} words\n", signature.packed_size(),
                         signature.word_count());

@@ -102,7 +102,7 @@ VectorHeader header_of(const Image& image, const Selection& selection, const Tas
   header.tool_version = BITWITNESS_VERSION;
   header.engine = this_engine();
   // The emulator's words do not depend on the processor, and what is recorded elsewhere is to be the same bytes.
-  header.engine.cpu.clear();
+  if (arguments.run.witness == "unicorn") header.engine.cpu.clear();
   const Work& work = task.work;
   // A decoder outside of this program is nobody else's default: its name would say what to execute.
   if (work.selected.decoder != nullptr) header.decoder = work.selected.decoder->name;
@@ -131,9 +131,9 @@ std::string summary_of(const Recording& recording, const std::string& path, std:
                                  header.signature, header.witness, report_parts::environment_text(header.environment),
                                  header.count, bytes, report_parts::printable(path));
   const Counts& counts = recording.counts;
-  if (const std::uint64_t failed = counts.faulted + counts.out_of_budget + counts.unwritten; failed > 0) {
-    text += fmt::format("  no result: {} (faulted {}, out of budget {}, unwritten {})\n", failed, counts.faulted,
-                        counts.out_of_budget, counts.unwritten);
+  if (const std::uint64_t failed = counts.without_result(); failed > 0) {
+    text += fmt::format("  no result: {} (faulted {}, out of budget {}, unwritten {}, disputed {})\n", failed,
+                        counts.faulted, counts.out_of_budget, counts.unwritten, counts.disputed);
   }
   if (const std::string alone = report_parts::isolation_text(recording.isolation); !alone.empty()) {
     text += "  alone: " + alone + '\n';
@@ -144,7 +144,7 @@ std::string summary_of(const Recording& recording, const std::string& path, std:
     text += fmt::format("  no result for {}: {}\n", to_hex(failure.value),
                         report_parts::printable(report_parts::failure_text(failure)));
   }
-  if (const std::uint64_t failed = counts.faulted + counts.out_of_budget + counts.unwritten; failed > listed.size()) {
+  if (const std::uint64_t failed = counts.without_result(); failed > listed.size()) {
     text += fmt::format("  {} more values without a result are not listed\n", failed - listed.size());
   }
   for (const std::string& note : notes_of(header)) text += "  note: " + report_parts::printable(note) + '\n';
@@ -246,7 +246,7 @@ int run(const Arguments& arguments) {
     }
     said += '\n' + recorder.write(recording, tasks[i].path);
     const Counts& counts = recording.counts;
-    const bool is_good = counts.faulted + counts.out_of_budget + counts.unwritten + recording.isolation.unstable == 0;
+    const bool is_good = counts.without_result() + recording.isolation.unstable == 0;
     if (!is_good) status = exit_differed;
     if (counts.run == 0 && status == exit_agreed) status = exit_nothing_checked;
   }

@@ -140,8 +140,8 @@ Report report_about(const std::vector<Input>& inputs) {
 /// Replays every file with every decoder, in that order.
 class Replayer {
  public:
-  Replayer(const Arguments& arguments, const std::vector<Input>& inputs)
-      : arguments_(arguments), inputs_(inputs), known_(read_known(arguments, inputs)) {
+  Replayer(const Arguments& arguments, const std::vector<Input>& inputs, const InterruptWatch& interrupts)
+      : arguments_(arguments), inputs_(inputs), known_(read_known(arguments, inputs)), interrupts_(interrupts) {
     options_.jobs = parse_jobs(arguments.jobs);
     if (arguments.limit) options_.limit = parse_count("--limit", *arguments.limit, 0, most_listed);
     options_.only = parse_values(arguments.values);
@@ -192,10 +192,10 @@ class Replayer {
 
   [[nodiscard]] Subject subject_of_run(const Input& input, const std::string& decoder) {
     const VectorHeader& header = input.file.header();
-    Subject subject =
-        names_external_decoder(decoder)
-            ? external_.subject(decoder, {header.packed_size, header.word_names, header.fields, header.word_kind})
-            : subject_of(require_decoder(decoder));
+    Subject subject = names_external_decoder(decoder)
+                          ? external_.subject(decoder, {header.packed_size, header.word_names, header.fields,
+                                                        header.word_kind, file_name_of(input.file.name())})
+                          : subject_of(require_decoder(decoder));
     if (subject.packed_size != header.packed_size || subject.word_names.size() != header.word_count) {
       throw Error(fmt::format("--decoder {}: it takes {} bytes and gives {} words, the values of {} have {} and {}",
                               decoder, subject.packed_size, subject.word_names.size(), input.file.name(),
@@ -217,6 +217,9 @@ class Replayer {
     Replay result = replay(input.file, subject, options);
     RunReport& report = result.report;
     report.vector_sha256 = sha256.get();
+    if (header.image_sha256.empty()) {
+      report.notes.insert(report.notes.begin(), "no executable bears witness here: the words were written by hand");
+    }
     report.notes.insert(report.notes.begin(),
                         fmt::format("replayed from {} (sha256 {}), recorded by bitwitness {}",
                                     file_name_of(input.file.name()), report.vector_sha256, header.tool_version));
@@ -227,10 +230,19 @@ class Replayer {
   const Arguments& arguments_;
   const std::vector<Input>& inputs_;
   KnownDifferences known_;
-  InterruptWatch interrupts_;
+  const InterruptWatch& interrupts_;
   ExternalDecoders external_{decoder_options()};
   ReplayOptions options_;
 };
+
+/// A file that is given twice would count twice.
+void require_distinct(const std::vector<std::string>& files) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (same_file(files[i], files[j])) throw Error(fmt::format("{}: is given twice", files[i]));
+    }
+  }
+}
 
 std::string timings_json(const Report& report, double seconds) {
   std::uint64_t values = 0;
@@ -247,8 +259,10 @@ int run(const Arguments& arguments) {
   for (const std::string& decoder : arguments.decoders) {
     for (std::string& file : decoder_files(decoder)) read.push_back(std::move(file));
   }
+  require_distinct(arguments.files);
+  const InterruptWatch interrupts;
   const std::vector<Input> inputs = open_inputs(arguments.files);
-  Replayer replayer(arguments, inputs);
+  Replayer replayer(arguments, inputs, interrupts);
   check_outputs(arguments.output, read);
   const Report report = replayer.run();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -109,7 +109,8 @@ void set_decoder(SelectedRoutine& selected, const Image& image, const RoutineArg
     ExternalDecoderOptions options;
     options.timeout = parse_decoder_timeout(arguments.decoder_timeout);
     options.stop = stop;
-    const DecoderShape shape = selected.decoder != nullptr ? shape_of(*selected.decoder) : shape_of(signature);
+    DecoderShape shape = selected.decoder != nullptr ? shape_of(*selected.decoder) : shape_of(signature);
+    shape.owner = "routine " + selected.routine.name;
     selected.subject = subject_named(*arguments.decoder, shape, options);
     return;
   }
@@ -125,6 +126,12 @@ void set_decoder(SelectedRoutine& selected, const Image& image, const RoutineArg
       signature.word_count(), decoder.name, decoder.packed_size, decoder.word_names.size()));
 }
 
+/// The name of an export or a symbol, else the address.
+std::string name_of(std::string_view at, std::uint64_t address) {
+  const bool named = at.starts_with("export:") || at.starts_with("symbol:");
+  return named ? std::string(at.substr(at.find(':') + 1)) : fmt::format("{:#x}", address);
+}
+
 SelectedRoutine select_at(const Image& image, const RoutineArguments& arguments, DecoderUse use,
                           const std::stop_token& stop) {
   const std::string& at = *arguments.at;
@@ -135,9 +142,7 @@ SelectedRoutine select_at(const Image& image, const RoutineArguments& arguments,
   }
   SelectedRoutine selected;
   selected.routine.address = image.resolve(at);
-  const std::size_t colon = at.find(':');
-  const bool named = at.starts_with("export:") || at.starts_with("symbol:");
-  selected.routine.name = named ? at.substr(colon + 1) : fmt::format("{:#x}", selected.routine.address);
+  selected.routine.name = name_of(at, selected.routine.address);
   if (arguments.decoder && !names_external_decoder(*arguments.decoder)) require_decoder(*arguments.decoder);
   if (given.for_all) selected.routine.signature = parse_signature(*given.for_all);
   image.require_code(selected.routine.address, "--at " + at);
@@ -194,6 +199,12 @@ void check_target_anchors(const Target& target, const Image& image, bool ignore,
   }
 }
 
+std::uint64_t address_of(const TargetRoutine& routine, const Target& target, const Image& image) {
+  const std::uint64_t address = image.resolve(routine.at);
+  image.require_code(address, fmt::format("routine {} of target {} at {}", routine.name, target.name, routine.at));
+  return address;
+}
+
 Selection select_from_target(const Image& image, const RoutineArguments& arguments, const std::stop_token& stop) {
   const Target target = load_target(arguments.target.value_or(default_target));
   const std::vector<TargetRoutine> routines = named_routines(target, arguments.routines);
@@ -207,8 +218,7 @@ Selection select_from_target(const Image& image, const RoutineArguments& argumen
   }
   Selection selection;
   for (const TargetRoutine& routine : routines) {
-    const std::uint64_t address = image.resolve(routine.at);
-    image.require_code(address, fmt::format("routine {} of target {} at {}", routine.name, target.name, routine.at));
+    const std::uint64_t address = address_of(routine, target, image);
     SelectedRoutine& selected = selection.routines.emplace_back();
     selected.routine.name = routine.name;
     selected.routine.address = address;
@@ -232,6 +242,22 @@ Image load_image(const ImageArguments& arguments) {
   if (arguments.base) options.base = parse_hex_number("--base", *arguments.base, ~std::uint64_t{0});
   return with_surroundings(
       Image::load(arguments.image ? std::filesystem::path(*arguments.image) : find_stand_in(), options), arguments);
+}
+
+PlaceSelection select_places(const Image& image, const RoutineArguments& arguments) {
+  PlaceSelection selection;
+  if (arguments.at) {
+    const std::uint64_t address = image.resolve(*arguments.at);
+    image.require_code(address, "--at " + *arguments.at);
+    selection.places.push_back({name_of(*arguments.at, address), address, {}});
+    return selection;
+  }
+  const Target target = load_target(arguments.target.value_or(default_target));
+  for (const TargetRoutine& routine : named_routines(target, arguments.routines)) {
+    selection.places.push_back({routine.name, address_of(routine, target, image), routine.note});
+  }
+  check_target_anchors(target, image, arguments.ignore_anchors, selection.notes);
+  return selection;
 }
 
 Selection select_routines(const Image& image, const RoutineArguments& arguments, DecoderUse use,

@@ -42,4 +42,19 @@ struct Selection {
 Selection select_routines(const Image& image, const RoutineArguments& arguments, DecoderUse use = DecoderUse::required,
                           const std::stop_token& stop = {});
 
+/// A routine that is read and not called.
+struct SelectedPlace {
+  std::string name;
+  std::uint64_t address = 0;
+  std::string note;  ///< what the target has reports say of it
+};
+
+struct PlaceSelection {
+  std::vector<SelectedPlace> places;
+  std::vector<std::string> notes;  ///< as of a Selection
+};
+
+/// Finds the routines that the options name as select_routines does, without signatures and decoders. Throws Error.
+PlaceSelection select_places(const Image& image, const RoutineArguments& arguments);
+
 }  // namespace bitwitness::cli

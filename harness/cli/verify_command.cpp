@@ -11,6 +11,7 @@
 #include "harness/cli/selection.hpp"
 #include "harness/cli/surroundings.hpp"
 #include "harness/error.hpp"
+#include "harness/probe/instruction_audit.hpp"
 #include "harness/verification.hpp"
 
 #include <chrono>
@@ -36,7 +37,7 @@ struct Arguments {
 
 struct Timing {
   double values_seconds = 0;  ///< building the set of values; 0 when an earlier run built it
-  double seconds = 0;
+  double seconds = 0;         ///< the environment's share of what all of them took together
 };
 
 /// The arguments beyond routine, environment and value that repeating a value needs.
@@ -87,7 +88,7 @@ void show_timing(const RunReport& run, const Timing& timing) {
              timing.seconds > 0 ? static_cast<double>(run.counts.run) / timing.seconds : 0.0);
 }
 
-/// Runs every routine in every environment, in that order. After an interruption the rest is reported as not run.
+/// Runs every routine, in all environments at once. After an interruption the rest is reported as not run.
 class Runner {
  public:
   Runner(const Image& image, const Arguments& arguments, const RunSettings& settings)
@@ -108,15 +109,20 @@ class Runner {
     for (const SelectedRoutine& selected : selection.routines) works.push_back(prepare(selected));
     const std::size_t total = works.size() * environments_.size();
     for (const Work& work : works) {
-      double values_seconds = work.values_seconds;
-      for (const Environment& environment : environments_) {
-        const auto start = Clock::now();
-        report.runs.push_back(run_one(
-            work, environment, fmt::format("{} {}/{}", work.selected.routine.name, report.runs.size() + 1, total)));
-        timings.push_back({values_seconds, seconds_since(start)});
+      const auto start = Clock::now();
+      const std::size_t first = report.runs.size();
+      const std::string numbers = environments_.size() == 1
+                                      ? std::to_string(first + 1)
+                                      : fmt::format("{}-{}", first + 1, first + environments_.size());
+      EnvironmentReports done = run_one(work, fmt::format("{} {}/{}", work.selected.routine.name, numbers, total));
+      const double seconds = seconds_since(start);
+      for (std::size_t i = 0; i < done.runs.size(); ++i) {
+        report.runs.push_back(std::move(done.runs[i]));
+        timings.push_back({i == 0 ? work.values_seconds : 0, seconds * done.shares[i]});
         show_timing(report.runs.back(), timings.back());
-        values_seconds = 0;
       }
+      done.effects.first_run = first;
+      if (environments_.size() > 1) report.environments.push_back(std::move(done.effects));
     }
   }
 
@@ -129,6 +135,7 @@ class Runner {
     Subject subject;
     ValueSet values;
     double values_seconds = 0;
+    std::vector<std::string> audit_notes;  // of a run that the emulator alone did
   };
 
   Work prepare(const SelectedRoutine& selected) {
@@ -136,17 +143,23 @@ class Runner {
     Subject subject = *selected.subject;
     ValueSet values = build_values(selected, subject.packed_size, subject.fields, arguments_.values, options_.jobs,
                                    interrupts_.token());
-    return {selected, std::move(subject), std::move(values), seconds_since(start)};
+    const double seconds = seconds_since(start);
+    return {selected, std::move(subject), std::move(values), seconds,
+            audit_notes(audit(image_, selected.routine.address))};
   }
 
-  RunReport run_one(const Work& work, const Environment& environment, const std::string& title) {
+  EnvironmentReports run_one(const Work& work, const std::string& title) {
     ProgressLine line(title);
     VerifyOptions options = options_;
     options.progress = [&line](const Progress& progress) { line.show(progress); };
-    RunReport report = verify(image_, work.selected.routine, work.subject, environment, work.values, options);
-    const std::vector<std::string> notes = first_notes(work.selected, work.values, environment, report.witness);
-    report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
-    return report;
+    EnvironmentReports done =
+        verify_environments(image_, work.selected.routine, work.subject, environments_, work.values, options);
+    for (RunReport& report : done.runs) {
+      auto notes = first_notes(work.selected, work.values, report.environment, report.witness);
+      if (report.witness == "unicorn") notes.insert(notes.end(), work.audit_notes.begin(), work.audit_notes.end());
+      report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
+    }
+    return done;
   }
 
   const Image& image_;

@@ -1,6 +1,7 @@
 #include "harness/host/host_code.hpp"
 
 #include "harness/assembler.hpp"
+#include "harness/call_end.hpp"
 #include "harness/emulator.hpp"
 #include "harness/error.hpp"
 
@@ -19,15 +20,18 @@ constexpr unsigned edi = 7;
 /// More than the longest signature takes.
 constexpr std::uint64_t code_size = 6 * page_size;
 
+/// Stack below the frame that each call finds as the first one did. Deeper down only a batch starts anew.
+constexpr std::size_t fresh_stack = 256;
+
+constexpr std::uint32_t x87_top_step = 0x800;
+
 /// In the status word: the top of the stack, and an unmasked exception.
 constexpr std::uint32_t x87_left_over = 0xb880;
 
-constexpr std::uint32_t passing_flags = 0xcd5;  // status flags and the direction flag
-
 class HostCoder {
  public:
-  HostCoder(const CallPlan& plan, const HostLayout& layout)
-      : plan_(plan), layout_(layout), code_(layout.code.address, plan.is_64_bit) {}
+  HostCoder(const CallPlan& plan, const HostLayout& layout, const CallNeeds& needs)
+      : plan_(plan), layout_(layout), needs_(needs), code_(layout.code.address, plan.is_64_bit) {}
 
   HostCode write(std::uint64_t routine) {
     HostCode out;
@@ -62,6 +66,11 @@ class HostCoder {
   }
 
  private:
+  [[nodiscard]] bool has_x87_result() const {
+    return std::ranges::any_of(
+        plan_.outputs, [](const OutputElement& output) { return output.source == OutputElement::Source::result_slot; });
+  }
+
   [[nodiscard]] MemoryOperand state(std::size_t offset) const { return at(layout_.state.address + offset); }
 
   void place_arguments() {
@@ -75,12 +84,19 @@ class HostCoder {
       }
       const std::uint64_t to =
           slot.role == Role::in ? layout_.input_alias(plan_, slot.region.address) : slot.region.address;
+      if (slot.role == Role::inout && slot.has_gaps()) {
+        code_.load_xmm(0, state(state_gap));
+        code_.load_part(eax, state(state_gap), 4);
+        code_.fill(at(to), slot.region.size);
+      }
       std::size_t from = slot.packed_offset;
       for (const Piece& piece : slot.pieces) {
         code_.copy(based(esi, from), at(to + piece.offset), piece.size);
         from += piece.size;
       }
     }
+    code_.load_xmm(0, state(state_stack));
+    code_.fill(at(plan_.entry_sp - fresh_stack), fresh_stack);
     // What stands above the arguments stays as it is: whether a call has written there shows in the end.
     code_.copy(state(state_frame), at(plan_.entry_sp), plan_.filler_offset);
     for (const Patch& patch : plan_.patches) place(patch);
@@ -113,14 +129,18 @@ class HostCoder {
   }
 
   void set_registers() {
-    // fninit takes longer than most routines: only where a call has left the stack's top elsewhere or an exception
-    // pending. Sticky flags stay within a batch.
-    code_.memory({0xf7}, 0, state(state_fpsw), 4);  // test dword [fpsw], …
-    code_.word(x87_left_over);
-    const std::size_t to_emms = code_.forward_branch({0x0f, 0x84});  // je
-    code_.bytes({0xdb, 0xe3});                                          // fninit
-    code_.land(to_emms);
-    code_.bytes({0x0f, 0x77});                  // emms: every register is empty; it would raise what is pending
+    // fninit takes longer than most routines: where no instruction looks at sticky flags, only after a call that has
+    // left the stack's top elsewhere or an exception pending.
+    if (needs_.clear_x87_flags) code_.bytes({0xdb, 0xe2});  // fnclex
+    if (needs_.uses_x87) {
+      code_.memory({0xf7}, 0, state(state_fpsw), 4);  // test dword [fpsw], …
+      code_.word(x87_left_over);
+      const std::size_t to_emms = code_.forward_branch({0x0f, 0x84});  // je
+      code_.bytes({0xdb, 0xe3});
+      code_.land(to_emms);
+    }
+    if (needs_.clear_upper_halves) code_.bytes({0xc5, 0xf8, 0x77});  // vzeroupper
+    code_.bytes({0x0f, 0x77});                          // emms: every register is empty; it would raise what is pending
     code_.memory({0xd9}, 5, state(state_fpcw));         // fldcw
     code_.memory({0x0f, 0xae}, 2, state(state_mxcsr));  // ldmxcsr
     const unsigned count = plan_.is_64_bit ? 16 : 8;
@@ -153,8 +173,18 @@ class HostCoder {
       code_.bytes({0xbc});  // mov esp, end of the caller's stack
       code_.word(static_cast<std::uint32_t>(layout_.state.address + state_size));
     }
-    code_.bytes({0x9c, 0x58});  // pushf; pop eax
     code_.load_general(edi, state(state_record));
+    if (needs_.sets_control) note_control();
+    code_.load_general(ecx, state(state_sp));
+    code_.store_general(ecx, based(edi, offsetof(Record, sp)));
+    if (needs_.uses_x87) take_x87();
+    code_.load_part(eax, state(state_left), 4);
+    code_.memory({0x33}, eax, state(state_seed));  // xor
+    code_.store_part(eax, based(edi, offsetof(Record, mark)), 4);
+  }
+
+  void note_control() {
+    code_.bytes({0x9c, 0x58});  // pushf; pop eax
     code_.store_part(eax, based(edi, offsetof(Record, flags)), 4);
     // Flags beside those that set_registers sets, such as the one that makes misaligned accesses fault.
     code_.bytes({0x35});  // xor eax, …
@@ -166,20 +196,23 @@ class HostCoder {
     code_.word(plain_flags);
     code_.bytes({0x9d});  // popf
     code_.land(to_plain);
-    code_.load_general(ecx, state(state_sp));
-    code_.store_general(ecx, based(edi, offsetof(Record, sp)));
-    code_.bytes({0xdf, 0xe0});  // fnstsw ax
-    code_.store_part(eax, state(state_fpsw), 2);
-    code_.store_part(eax, based(edi, offsetof(Record, fpsw)), 2);
     code_.memory({0xd9}, 7, based(edi, offsetof(Record, fpcw)));         // fnstcw
     code_.memory({0x0f, 0xae}, 3, based(edi, offsetof(Record, mxcsr)));  // stmxcsr
+  }
+
+  void take_x87() {
+    code_.bytes({0xdf, 0xe0});  // fnstsw ax
+    code_.store_part(eax, based(edi, offsetof(Record, fpsw)), 2);
+    if (has_x87_result()) {
+      code_.bytes({0x05});  // add eax, …: the top when the result has been taken
+      code_.word(x87_top_step);
+    }
+    code_.store_part(eax, state(state_fpsw), 2);
     for (const OutputElement& output : plan_.outputs) {
       if (output.source != OutputElement::Source::result_slot) continue;
       code_.memory({output.scalar == Scalar::f64 ? 0xddU : 0xd9U}, 3, state(state_result));  // fstp
+      code_.bytes({0x9b});  // fwait: an exception that is not masked leaves no result
     }
-    code_.load_part(eax, state(state_left), 4);
-    code_.memory({0x33}, eax, state(state_seed));  // xor
-    code_.store_part(eax, based(edi, offsetof(Record, mark)), 4);
   }
 
   void take_words() {
@@ -233,6 +266,7 @@ class HostCoder {
 
   const CallPlan& plan_;
   const HostLayout& layout_;
+  CallNeeds needs_;
   Assembler code_;
 };
 
@@ -260,8 +294,8 @@ HostLayout lay_out_host(const CallPlan& plan, std::size_t values) {
   return layout;
 }
 
-HostCode make_host_code(const CallPlan& plan, const HostLayout& layout, std::uint64_t routine) {
-  HostCode code = HostCoder(plan, layout).write(routine);
+HostCode make_host_code(const CallPlan& plan, const HostLayout& layout, std::uint64_t routine, const CallNeeds& needs) {
+  HostCode code = HostCoder(plan, layout, needs).write(routine);
   if (code.bytes.size() > layout.code.size || plan.frame.size() > most_frame) {
     throw Error("--witness host: the signature needs more code for a call than there is room for");
   }

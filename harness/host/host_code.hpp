@@ -22,6 +22,8 @@ inline constexpr std::size_t state_result = 48;    ///< st0
 inline constexpr std::size_t state_pair = 56;      ///< eax and edx
 inline constexpr std::size_t state_poison = 64;    ///< 16 bytes
 inline constexpr std::size_t state_fpsw = 96;      ///< what the last call left, 32 bits
+inline constexpr std::size_t state_stack = 1008;   ///< 16 bytes of stack that nothing has been written to
+inline constexpr std::size_t state_gap = 992;      ///< 16 bytes of what a slot passes over
 inline constexpr std::size_t state_general = 128;  ///< what the registers hold at a call
 inline constexpr std::size_t state_xmm = 256;
 inline constexpr std::size_t state_saved_general = 512;  ///< what they held afterwards, where a result is
@@ -73,6 +75,14 @@ struct HostCode {
   std::uint64_t done = 0;        ///< where a breakpoint has stopped it when no value is left
 };
 
-HostCode make_host_code(const CallPlan& plan, const HostLayout& layout, std::uint64_t routine);
+/// What a routine makes it necessary to set for each call, which costs more than a small routine does.
+struct CallNeeds {
+  bool uses_x87 = true;             ///< it may leave something on the stack
+  bool sets_control = true;         ///< it may leave other control words or flags; else the records say nothing of them
+  bool clear_x87_flags = false;     ///< it may look at sticky exception flags
+  bool clear_upper_halves = false;  ///< it uses more of the vector registers than a signature knows
+};
+
+HostCode make_host_code(const CallPlan& plan, const HostLayout& layout, std::uint64_t routine, const CallNeeds& needs);
 
 }  // namespace bitwitness::host

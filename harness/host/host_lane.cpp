@@ -1,10 +1,13 @@
 #include "harness/host/host_lane.hpp"
 
 #include "harness/error.hpp"
+#include "harness/host/call_needs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -12,9 +15,13 @@ namespace bitwitness::host {
 namespace {
 
 constexpr std::size_t values_at_once = 8192;
-constexpr std::uint64_t direction_flag = 0x400;
-constexpr std::uint32_t mxcsr_control_bits = 0xffc0;  // below them are the sticky exception flags
 constexpr std::uint64_t breakpoint_size = 1;
+
+std::array<std::uint8_t, 16> gap_bytes(const Filler& filler) {
+  std::array<std::uint8_t, 16> bytes{};
+  bytes.fill(filler.input_byte);
+  return bytes;
+}
 
 std::uint64_t load(const std::uint32_t* words, std::size_t size) {
   return size == 8 ? words[0] | std::uint64_t{words[1]} << 32 : words[0];
@@ -30,8 +37,10 @@ HostLane::HostLane(const Image& image, const LaneOrder& order, const MachineOpti
       stall_limit_(stall_limit),
       plan_(plan_call(order.routine.signature, image.format() == ImageFormat::pe32_plus, order.base,
                       image.imports().size(), filler_of(order.kind))),
+      needs_(order.kind == LaneKind::batch ? needs_of(image, order.routine.address)
+                                           : all_needs(image, order.routine.address)),
       layout_(lay_out_host(plan_, order.kind == LaneKind::batch ? values_at_once : 1)),
-      code_(make_host_code(plan_, layout_, order.routine.address)),
+      code_(make_host_code(plan_, layout_, order.routine.address, needs_)),
       thread_block_(order.thread_block),
       memory_(image, plan_, layout_, order.kind != LaneKind::batch, order.thread_block) {
   std::memcpy(memory_.at(layout_.code.address), code_.bytes.data(), code_.bytes.size());
@@ -87,11 +96,15 @@ std::uint32_t HostLane::left() const {
 
 std::uint64_t HostLane::progress() const {
   // A routine may count up what its caller counts down, and is to be ended all the same.
-  std::uint32_t least = least_left_.load();
-  const std::uint32_t now = left();
-  while (now < least && !least_left_.compare_exchange_weak(least, now)) {
+  constexpr std::uint64_t begun_mask = ~std::uint64_t{0xffffffff};
+  while (true) {
+    std::uint64_t seen = mark_.load();
+    const std::uint32_t now = left();
+    const auto least = static_cast<std::uint32_t>(seen);
+    if (now >= least || mark_.compare_exchange_weak(seen, (seen & begun_mask) | now)) {
+      return (seen & begun_mask) - std::min(now, least);
+    }
   }
-  return (begun_.load() << 32) - std::min(now, least);
 }
 
 void HostLane::interrupt() {
@@ -127,6 +140,7 @@ void HostLane::set_environment(const Environment& environment) {
 
 void HostLane::set_poison(const std::array<std::uint8_t, 4>& poison) {
   for (std::size_t i = 0; i < 4; ++i) put_state(state_poison + 4 * i, poison);
+  poison_ = poison;
   for (Tap& tap : taps_) tap.poison = poison_at(poison, tap.offset, tap.size);
 }
 
@@ -139,6 +153,7 @@ void HostLane::fill_stack() {
 
 /// Everything a call finds that its caller does not write anew for each value.
 void HostLane::begin(std::size_t first, std::size_t count) {
+  const std::uint32_t filler = filler_of(kind_).stack_word;
   put_state(state_general, plan_.general);
   put_state(state_xmm, plan_.xmm);
   std::memcpy(state(state_frame), plan_.frame.data(), plan_.frame.size());
@@ -148,11 +163,14 @@ void HostLane::begin(std::size_t first, std::size_t count) {
   put_state(state_sp, std::uint64_t{0});
   put_state(state_fpsw, std::uint32_t{0xffff});  // whatever the one before left
   put_state(state_seed, ++seed_);
-  put_state(state_left, static_cast<std::uint32_t>(count));
+  put_state(state_gap, gap_bytes(filler_of(kind_)));
+  put_state(state_stack, std::array<std::uint32_t, 4>{filler, filler, filler, filler});
   std::memcpy(memory_.at(plan_.entry_sp), plan_.frame.data(), plan_.frame.size());
   process_->reset_extended_state();
-  begun_ += 1;
-  least_left_ = static_cast<std::uint32_t>(count);
+  // In this order: a watchdog looks at both.
+  const auto all = static_cast<std::uint32_t>(count);
+  std::atomic_ref(*reinterpret_cast<std::uint32_t*>(state(state_left))).store(all);
+  mark_ = (++begun_ << 32) | all;
 }
 
 /// Tells whether the caller's state is as its code has left it when it stands at a value: what no call should write to.
@@ -161,8 +179,8 @@ bool HostLane::keeps_state(std::size_t index) const {
     return std::memcmp(state(offset), &value, sizeof value) == 0;
   };
   const auto is_patched = [this](Patch::Place place, std::size_t reg) {
-    return std::ranges::any_of(
-        plan_.patches, [=](const Patch& patch) { return patch.place == place && patch.target == reg; });
+    return std::ranges::any_of(plan_.patches,
+                               [=](const Patch& patch) { return patch.place == place && patch.target == reg; });
   };
   for (std::size_t reg = 0; reg < (plan_.is_64_bit ? 16U : 8U); ++reg) {
     if (!is_patched(Patch::Place::general, reg) && !holds(state_general + 8 * reg, plan_.general[reg])) return false;
@@ -176,6 +194,7 @@ bool HostLane::keeps_state(std::size_t index) const {
   return stands_at(state_value, layout_.values, plan_.packed_size, index) &&
          stands_at(state_record, layout_.records, sizeof(Record), index) &&
          (has_words_taken || stands_at(state_words, layout_.words, words_size, index)) && holds(state_seed, seed_) &&
+         std::memcmp(state(state_poison), poison_.data(), poison_.size()) == 0 &&
          holds(state_fpcw, std::uint32_t{environment_.fpcw}) && holds(state_mxcsr, environment_.mxcsr) &&
          std::memcmp(state(state_frame), plan_.frame.data(), plan_.frame.size()) == 0;
 }
@@ -190,10 +209,12 @@ HostLane::Went HostLane::execute(std::size_t count) {
   for (std::size_t expected = 0; expected < count;) {
     const Stop stop = process_->run(registers);
     if (stop.signal == SIGTRAP && stop.registers.rip == code_.done) {
-      has_upset_state_ |= left() == 0 && !keeps_state(count);
+      has_upset_state_ |= left() != 0 || !keeps_state(count);
       return Went::on;
     }
-    const bool is_sent = stop.code <= 0;  // by a process, and not by the processor
+    // One step over a system call has two signals, and the second is left for later.
+    const bool is_left_over = stop.signal == SIGTRAP && registers.rip == entry_.rip && stop.registers.rip == entry_.rip;
+    const bool is_sent = stop.code <= 0 || is_left_over;  // by a process, and not by the processor
     if (options_.stop.stop_requested()) return Went::nowhere;
     const bool is_asked = is_sent && stop.signal == TracedProcess::interrupt_signal && asked_.load() == progress();
     if (is_sent && !is_asked) {
@@ -222,6 +243,12 @@ HostLane::Went HostLane::execute(std::size_t count) {
 Record HostLane::record(std::size_t index) const {
   Record record;
   std::memcpy(&record, memory_.at(layout_.records.address) + index * sizeof record, sizeof record);
+  if (!needs_.uses_x87) record.fpsw = 0;
+  if (!needs_.sets_control) {
+    record.flags = plain_flags;
+    record.fpcw = environment_.fpcw;
+    record.mxcsr = environment_.mxcsr;
+  }
   return record;
 }
 
@@ -235,8 +262,10 @@ bool HostLane::misses_result(const Record& record) const {
 }
 
 bool HostLane::is_clean(const Record& record) const {
-  return record.fpcw == environment_.fpcw && ((record.mxcsr ^ environment_.mxcsr) & mxcsr_control_bits) == 0 &&
-         (record.flags & direction_flag) == 0 && x87_depth(record.fpsw) == (has_x87_result_ ? 1U : 0U);
+  const bool is_control_clean = record.fpcw == environment_.fpcw &&
+                                ((record.mxcsr ^ environment_.mxcsr) & mxcsr_control_bits) == 0 &&
+                                (record.flags & direction_flag) == 0;
+  return is_control_clean && x87_depth(record.fpsw) == (has_x87_result_ ? 1U : 0U);
 }
 
 void HostLane::find_traits(std::vector<Trait>& traits, const Record& record) const {

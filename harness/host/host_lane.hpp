@@ -33,6 +33,7 @@ class HostLane final : public Lane {
            const Environment& environment) override;
   CallEnd run_one(std::span<std::uint32_t> words, std::span<const std::byte> packed,
                   const Environment& environment) override;
+  void follow(std::span<const std::byte> packed, const Environment& environment, const Follower& follower) override;
   [[nodiscard]] std::uint64_t progress() const override;
   void interrupt() override;
   [[nodiscard]] bool ends_runaways() const override { return false; }
@@ -80,6 +81,7 @@ class HostLane final : public Lane {
   void find_writes(std::vector<Trait>& traits, std::span<const std::byte> packed);
   void describe_fault(CallEnd& end, std::span<const std::byte> packed);
   std::uint64_t last_instruction(std::span<const std::byte> packed, std::uint64_t end);
+  [[nodiscard]] FollowedState state_of(const Stop& stop) const;
   void rewind(std::span<const std::byte> packed);
   void reinstate();
   [[nodiscard]] bool has_poison_byte(std::span<const std::uint32_t> words) const;
@@ -90,6 +92,7 @@ class HostLane final : public Lane {
   MachineOptions options_;
   std::chrono::nanoseconds stall_limit_;
   CallPlan plan_;
+  CallNeeds needs_;
   HostLayout layout_;
   HostCode code_;
   bool thread_block_;
@@ -120,8 +123,12 @@ class HostLane final : public Lane {
   bool has_upset_state_ = false;                              // a call has written to what its caller goes by
   std::vector<WrittenPage> written_;                          // what pages of the image hold now
   std::vector<WrittenPage> before_;                           // what those held that the last call has changed
-  mutable std::atomic<std::uint32_t> least_left_{0};          // since the last beginning
-  std::atomic<std::uint64_t> begun_{0};
+  std::vector<std::byte> thread_now_;                         // the thread's block, likewise
+  std::vector<std::byte> thread_before_;
+  /// Goes begun, above the fewest values that have been left since.
+  mutable std::atomic<std::uint64_t> mark_{0};
+  std::array<std::uint8_t, 4> poison_{};
+  std::uint64_t begun_ = 0;
   std::atomic<std::uint64_t> asked_{~std::uint64_t{0}};  // the progress at which a watchdog wanted an end
 };
 

@@ -9,9 +9,6 @@
 namespace bitwitness::host {
 namespace {
 
-/// Distinct addresses outside output and stack that are kept of one call.
-constexpr std::size_t max_writes_kept = 16;
-
 /// Instructions that are followed one by one to find where a jump came from.
 constexpr std::size_t max_steps = 20'000;
 
@@ -69,10 +66,14 @@ void HostLane::describe_fault(CallEnd& end, std::span<const std::byte> packed) {
   end.over_budget = fault.ran_too_long;
   if (end.over_budget) {
     end.trap.kind = Trap::Kind::stopped;
+    end.instruction = 0;  // where it was by then is chance, and equal runs are to be equal
     return;
   }
   end.trap = trap_of(fault.stop, *process_);
-  if (is_behind(end.trap, fault.stop)) end.instruction = last_instruction(packed, fault.stop.registers.rip);
+  if (is_behind(end.trap, fault.stop)) {
+    const auto before = instruction_before(fault.stop, *process_);
+    end.instruction = before ? *before : last_instruction(packed, fault.stop.registers.rip);
+  }
   if (fault.stop.signal == SIGSYS) end.trap = system_call_trap(end.instruction, *process_);
 }
 
@@ -115,7 +116,8 @@ std::optional<std::size_t> HostLane::unwritten_word(std::span<const std::uint32_
 void HostLane::rewind(std::span<const std::byte> packed) {
   reinstate();
   for (const auto& [page, bytes] : before_) process_->write(page, bytes);
-  memory_.fill_thread_block();
+  const std::span<std::byte> block = memory_.thread_block();
+  std::ranges::copy(thread_before_, block.begin());
   fill_stack();
   written_before_output();
   std::memset(memory_.at(layout_.input.address), filler_of(kind_).input_byte, layout_.input.size);
@@ -128,13 +130,18 @@ void HostLane::reinstate() {
     const auto known = std::ranges::find(written_, page, &WrittenPage::first);
     process_->write(page, known != written_.end() ? known->second : memory_.original(page));
   }
+  std::ranges::copy(thread_now_, memory_.thread_block().begin());
 }
 
 void HostLane::restore() {
   written_.clear();
   before_.clear();
+  thread_now_.clear();
   reinstate();
   memory_.fill_thread_block();
+  const std::span<const std::byte> block = memory_.thread_block();
+  thread_now_.assign(block.begin(), block.end());
+  thread_before_ = thread_now_;
 }
 
 /// Finds what the last call has changed besides outputs and stack.
@@ -152,12 +159,26 @@ void HostLane::find_writes(std::vector<Trait>& traits, std::span<const std::byte
     if (known == written_.end()) known = written_.insert(written_.end(), {page, memory_.original(page)});
     process_->read(page, now);
     if (now == known->second) continue;
-    for (std::size_t i = 0; i < page_size; i += word_size) {
-      if (std::memcmp(&now[i], &known->second[i], word_size) != 0) add(Trait::Kind::writes_image, page + i);
+    // Code has operands at odd addresses.
+    const Segment* const segment = image_.find(page);
+    const std::size_t unit = segment != nullptr && segment->executable ? 1 : word_size;
+    bool is_in_run = false;
+    for (std::size_t i = 0; i < page_size; i += unit) {
+      const bool differs = std::memcmp(&now[i], &known->second[i], unit) != 0;
+      if (differs && (unit == word_size || !is_in_run)) add(Trait::Kind::writes_image, page + i);
+      is_in_run = differs;
     }
     before_.emplace_back(page, known->second);
     known->second = now;
   }
+  const std::span<const std::byte> block = memory_.thread_block();
+  for (std::size_t i = 0; i < block.size(); i += word_size) {
+    if (std::memcmp(&block[i], &thread_now_[i], word_size) != 0) {
+      add(Trait::Kind::writes_image, layout_.thread.address + i);
+    }
+  }
+  thread_before_.assign(block.begin(), block.end());
+  thread_before_.swap(thread_now_);
   for (const Slot& slot : plan_.slots) {
     if (slot.role != Role::in) continue;
     const std::byte* const place = memory_.at(slot.region.address);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <utility>
 
@@ -162,6 +163,11 @@ void HostMemory::fill_thread_block() {
   std::memcpy(block, thread_block_.data(), thread_block_.size());
 }
 
+std::span<std::byte> HostMemory::thread_block() const {
+  if (thread_block_.empty()) return {};
+  return {at(layout_.thread.address), static_cast<std::size_t>(layout_.thread.size)};
+}
+
 void HostMemory::add_image(const Image& image, const CallPlan& plan, bool writable) {
   const std::size_t width = plan.is_64_bit ? 8 : 4;
   for (std::size_t i = 0; i < image.imports().size(); ++i) {
@@ -253,9 +259,8 @@ void HostMemory::enter(TracedProcess& process, const HostCode& code) const {
   process.set_call_address(code.call_64);
   unmap(stage.address, stage.end());
   if (process.call(SYS_close_range, {0, ~0U, 0, 0, 0, 0}) != 0) {
-    constexpr std::uint64_t most_descriptors = 1024;
-    for (std::uint64_t number = 0; number < most_descriptors; ++number) {
-      process.call(SYS_close, {number, 0, 0, 0, 0, 0});
+    for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", process.pid()))) {
+      process.call(SYS_close, {std::stoull(entry.path().filename().string()), 0, 0, 0, 0, 0});
     }
   }
   std::byte* const scratch = at(layout_.state.address);
@@ -312,7 +317,10 @@ std::vector<std::uint64_t> HostMemory::written_pages(const TracedProcess& proces
     entries.resize(block.region.size / page_size);
     const std::size_t size = entries.size() * sizeof(std::uint64_t);
     const auto from = static_cast<off_t>(block.region.address / page_size * sizeof(std::uint64_t));
-    if (::pread(file, entries.data(), size, from) != static_cast<ssize_t>(size)) entries.clear();
+    if (::pread(file, entries.data(), size, from) != static_cast<ssize_t>(size)) {
+      ::close(file);
+      throw Error("--witness host: this system does not tell which pages were written (/proc/PID/pagemap)");
+    }
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if ((entries[i] & (is_present | is_swapped)) != 0 && (entries[i] & is_of_file) == 0) {
         pages.push_back(block.region.address + i * page_size);

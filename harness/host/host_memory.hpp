@@ -57,6 +57,9 @@ class HostMemory {
   /// Makes the thread's block what it is before anything has run.
   void fill_thread_block();
 
+  /// The thread's block; empty when there is none.
+  [[nodiscard]] std::span<std::byte> thread_block() const;
+
   /// Tells whether an address lies in memory that is only read-only because `writable` was not asked for.
   [[nodiscard]] bool may_become_writable(std::uint64_t address) const;
 

@@ -261,7 +261,20 @@ bool is_in_vsyscall_page(std::uint64_t address) {
 
 bool is_behind(const Trap& trap, const Stop& stop) {
   if (trap.access == Access::execute) return trap.address == stop.registers.rip;
-  return trap.kind == Trap::Kind::system_call || stop.signal == SIGTRAP || is_in_vsyscall_page(stop.registers.rip);
+  return stop.signal == SIGSYS || stop.signal == SIGTRAP || is_in_vsyscall_page(stop.registers.rip);
+}
+
+std::optional<std::uint64_t> instruction_before(const Stop& stop, const TracedProcess& process) {
+  constexpr std::array<std::array<unsigned, 2>, 2> calls = {{{0x0f, 0x05}, {0xcd, 0x80}}};
+  constexpr unsigned breakpoint = 0xcc;
+  constexpr std::uint64_t call_size = 2;
+  const auto bytes = process.read_some(stop.registers.rip - call_size, call_size);
+  if (bytes.size() != call_size) return std::nullopt;
+  const auto first = std::to_integer<unsigned>(bytes[0]);
+  const auto second = std::to_integer<unsigned>(bytes[1]);
+  if (stop.signal == SIGTRAP && stop.code != TRAP_TRACE && second == breakpoint) return stop.registers.rip - 1;
+  if (stop.signal != SIGSYS || std::ranges::find(calls, std::array{first, second}) == calls.end()) return std::nullopt;
+  return stop.registers.rip - call_size;
 }
 
 Trap system_call_trap(std::uint64_t instruction, const TracedProcess& process) {

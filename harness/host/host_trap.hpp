@@ -2,6 +2,9 @@
 #include "harness/emulator.hpp"
 #include "harness/host/traced_process.hpp"
 
+#include <cstdint>
+#include <optional>
+
 // Inside of harness/host/ only.
 
 namespace bitwitness::host {
@@ -11,6 +14,9 @@ Trap trap_of(const Stop& stop, const TracedProcess& process);
 
 /// Tells whether the instruction that trapped is not the one that the stop's address leads to but the one before it.
 bool is_behind(const Trap& trap, const Stop& stop);
+
+/// The instruction before the stop's address where the signal leaves no doubt about it: a system call or a breakpoint.
+std::optional<std::uint64_t> instruction_before(const Stop& stop, const TracedProcess& process);
 
 /// Tells whether the selector of a stop's code segment is that of 64-bit code.
 bool runs_64_bit_code(const Stop& stop);

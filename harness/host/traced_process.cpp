@@ -86,9 +86,14 @@ TracedProcess::TracedProcess() {
     ::waitpid(child, nullptr, 0);
     unavailable("a process cannot be traced", error);
   }
-  take_extended_state();
-  call_address_ = first_.rip - syscall_size;  // it has just called kill
-  forget_rseq();
+  try {
+    take_extended_state();
+    call_address_ = first_.rip - syscall_size;  // it has just called kill
+    forget_rseq();
+  } catch (...) {
+    end();
+    throw;
+  }
 }
 
 /// The C library has the kernel keep a note in the thread's memory, which is to go.
@@ -103,6 +108,10 @@ void TracedProcess::forget_rseq() {
 }
 
 TracedProcess::~TracedProcess() {
+  end();
+}
+
+void TracedProcess::end() {
   if (pid_ <= 0) return;
   ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
@@ -159,7 +168,8 @@ Stop TracedProcess::wait() {
 
 Stop TracedProcess::go_on(int request, const user_regs_struct& registers) {
   if (::ptrace(PTRACE_SETREGS, pid_.load(), nullptr, &registers) != 0) fail("its registers cannot be set", errno);
-  if (::ptrace(static_cast<__ptrace_request>(request), pid_.load(), nullptr, nullptr) != 0) fail("it cannot go on", errno);
+  if (::ptrace(static_cast<__ptrace_request>(request), pid_.load(), nullptr, nullptr) != 0)
+    fail("it cannot go on", errno);
   return wait();
 }
 
@@ -182,7 +192,10 @@ std::int64_t TracedProcess::call(std::int64_t number, const std::array<std::uint
   registers.r8 = arguments[4];
   registers.r9 = arguments[5];
   Stop stop = step(registers);
-  while (stop.signal != SIGTRAP) stop = step(stop.registers);  // a signal came first
+  while (stop.signal != SIGTRAP) {
+    if (stop.code > 0) throw Error("--witness host: the process that runs the routine cannot be set up");
+    stop = step(stop.registers);  // a signal came first
+  }
   return static_cast<std::int64_t>(stop.registers.rax);
 }
 
@@ -192,8 +205,8 @@ std::int64_t TracedProcess::call_32_bit(std::uint64_t address, std::uint32_t eax
   registers.rax = eax;
   registers.rbx = ebx;
   Stop stop = step(registers);
-  while (stop.signal != SIGTRAP && stop.signal != SIGSEGV) stop = step(stop.registers);
-  if (stop.signal == SIGSEGV) return -ENOSYS;  // the kernel has no such gate
+  while (stop.signal != SIGTRAP && stop.code <= 0) stop = step(stop.registers);
+  if (stop.signal != SIGTRAP) return -ENOSYS;  // the kernel has no such gate
   return static_cast<std::int32_t>(stop.registers.rax);
 }
 
@@ -204,11 +217,18 @@ void TracedProcess::interrupt() const {
 
 user_regs_struct TracedProcess::fresh_registers(bool is_64_bit) const {
   user_regs_struct registers{};  // nothing of this program's
-  registers.orig_rax = ~0ULL;  // no system call is to be made again
+  registers.orig_rax = ~0ULL;    // no system call is to be made again
   registers.eflags = plain_flags;
   registers.cs = is_64_bit ? code_64 : code_32;
   registers.ss = data_32;
   registers.ds = registers.es = is_64_bit ? 0 : data_32;
+  return registers;
+}
+
+user_fpregs_struct TracedProcess::floating_point() const {
+  user_fpregs_struct registers{};
+  if (::ptrace(PTRACE_GETFPREGS, pid_.load(), nullptr, &registers) != 0)
+    unavailable("its registers cannot be read", errno);
   return registers;
 }
 

@@ -64,6 +64,9 @@ class TracedProcess {
   /// The clock of its processor time.
   [[nodiscard]] clockid_t clock() const { return clock_; }
 
+  /// The x87 and SSE registers.
+  [[nodiscard]] user_fpregs_struct floating_point() const;
+
   /// The x87 status word.
   [[nodiscard]] std::uint16_t fpsw() const;
 
@@ -75,6 +78,7 @@ class TracedProcess {
   [[nodiscard]] std::vector<std::byte> read_some(std::uint64_t address, std::size_t size) const;
 
  private:
+  void end();
   void forget_rseq();
   void take_extended_state();
   Stop wait();

@@ -87,7 +87,8 @@ void apply_fields(DecoderShape& shape, std::string_view value) {
 void apply_key(DecoderShape& shape, std::string_view key, std::string_view value) {
   if (key == "packed") {
     if (parse_number(key, value) == shape.packed_size) return;
-    throw Error(fmt::format("packed={}: values of {} bytes are expected", value, shape.packed_size));
+    throw Error(fmt::format("packed={}: {} has values of {} bytes", value,
+                            shape.owner.empty() ? "what is checked" : printable(shape.owner), shape.packed_size));
   }
   if (key == "words") return apply_words(shape, value);
   if (key == "kind") return apply_kind(shape, value);

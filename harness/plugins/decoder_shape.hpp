@@ -15,6 +15,7 @@ struct DecoderShape {
   std::vector<std::string> word_names;  ///< one per output word
   std::vector<BitField> fields;         ///< cover every bit, in rising order; empty when only the size is known
   WordKind word_kind = WordKind::f32;
+  std::string owner = {};  ///< the routine or the file, for messages
 };
 
 /// Returns the shape that a signature tells: words named "word0", "word1", … without fields. Their kind is f32 or i32

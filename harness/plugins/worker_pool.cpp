@@ -99,10 +99,15 @@ bool WorkerPool::blame(const Failure& failure, std::span<const std::byte> packed
   // A hang has cost its time already: it is told soon, and a value only named where it is found quickly.
   const std::chrono::milliseconds alone_time = std::max(timeout_ / 4, least_alone_time);
   std::size_t index = 0;
+  std::unique_ptr<Worker> worker;
+  try {
+    worker = start_(spawner_, stop);
+  } catch (const Failure&) {
+    fail_on(failure.what, batch);  // what went wrong at first says more than that it cannot be tried again
+  }
+  if (worker == nullptr) return false;
   try {
     std::vector<std::uint32_t> words(sizes_.words);
-    const std::unique_ptr<Worker> worker = start_(spawner_, stop);
-    if (worker == nullptr) return false;
     if (failure.hangs) worker->set_timeout(alone_time);
     const auto last_start = std::chrono::steady_clock::now() + alone_time;
     for (; index < count; ++index) {

@@ -23,11 +23,12 @@ enum class Coding : std::uint8_t {
 constexpr int compression_level = 3;
 
 constexpr std::size_t bytes_per_word = sizeof(std::uint32_t);
-constexpr unsigned last_outcome = static_cast<unsigned>(OutcomeKind::unwritten);
+constexpr unsigned last_outcome = static_cast<unsigned>(OutcomeKind::disputed);
 
 // The values of OutcomeKind are those of the format.
 static_assert(static_cast<unsigned>(OutcomeKind::returned) == 0 && static_cast<unsigned>(OutcomeKind::faulted) == 1 &&
-              static_cast<unsigned>(OutcomeKind::out_of_budget) == 2 && last_outcome == 3);
+              static_cast<unsigned>(OutcomeKind::out_of_budget) == 2 &&
+              static_cast<unsigned>(OutcomeKind::unwritten) == 3 && last_outcome == 4);
 
 std::size_t groups_of(std::size_t count) {
   return (count + vector_group_values - 1) / vector_group_values;

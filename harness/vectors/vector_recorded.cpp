@@ -36,8 +36,10 @@ std::vector<std::string> notes_of(const VectorHeader& header) {
   notes.insert(notes.end(), recorded.path.begin(), recorded.path.end());
   for (std::string& note : report_parts::fact_notes(recorded.facts)) notes.push_back(std::move(note));
   if (recorded.facts_left_out > 0) {
-    notes.push_back(fmt::format("{} more facts were left out of the vector file's header, which had no room for them",
-                                recorded.facts_left_out));
+    notes.push_back(
+        fmt::format("{} more facts were left out of the vector file's header, which had no room for them; where "
+                    "shards were merged, the others may count too few values",
+                    recorded.facts_left_out));
   }
   return notes;
 }

@@ -17,7 +17,8 @@ namespace {
 using toml_reader::shown;
 using toml_reader::TableReader;
 
-constexpr std::array<OutcomeKind, 3> failures{OutcomeKind::faulted, OutcomeKind::out_of_budget, OutcomeKind::unwritten};
+constexpr std::array failures{OutcomeKind::faulted, OutcomeKind::out_of_budget, OutcomeKind::unwritten,
+                              OutcomeKind::disputed};
 constexpr std::size_t word_digits = 8;
 
 std::size_t line_of(const toml::node& node) {
@@ -272,7 +273,8 @@ class TextSource : public vectors::Source {
     for (const OutcomeKind kind : failures) {
       if (text == to_string(kind)) return kind;
     }
-    vector.fail_at("outcome", fmt::format("'{}' is neither faulted, out_of_budget nor unwritten", shown(text)));
+    vector.fail_at("outcome",
+                   fmt::format("'{}' is neither faulted, out_of_budget, unwritten nor disputed", shown(text)));
   }
 
   void add_words(const TableReader& vector) {

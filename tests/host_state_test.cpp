@@ -1,0 +1,86 @@
+// What one call leaves must not show in the next, on this computer's processor.
+#include "harness/machine.hpp"
+#include "tests/machine_runs.hpp"
+#include "tests/pe_builder.hpp"
+
+using namespace bitwitness;
+using namespace bitwitness::tests;
+
+namespace {
+
+Image image_of(FileBytes code) {
+  PeBuilder builder;
+  builder.sections = {{.name = ".text", .data = std::move(code)}};
+  const TemporaryFile file(builder.build().bytes);
+  return Image::load(file.path());
+}
+
+/// Runs 32-bit code at the start of .text.
+Batch run(FileBytes code, std::string_view signature, const Bytes& packed, const Environment& environment = {}) {
+  const Image image = image_of(std::move(code));
+  const Routine routine{"tried", image.base() + 0x1000, parse_signature(signature)};
+  Batch host;
+  make_host_machine(image, routine)->run(host, packed, environment);
+  return host;
+}
+
+}  // namespace
+
+TEST_CASE("A result that an unmasked exception keeps from being stored is a fault, and no stale word") {
+  // fld qword [esp + 4]; ret, with overflow unmasked: the store as f32 is the caller's.
+  const FileBytes code = bytes_of({0xdd, 0x44, 0x24, 0x04, 0xc3});
+  const Bytes packed = bytes_of_u32({0, 0x40450000,           // 42
+                                     0x8c2bf8f2, 0x7e37e43c,  // 1e300
+                                     0, 0x40080000});         // 3
+  const Batch batch = run(code, "cdecl(value f64) -> f32", packed, {.fpcw = 0x0277});
+  REQUIRE(batch.outcomes == std::vector{OutcomeKind::returned, OutcomeKind::faulted, OutcomeKind::returned});
+  CHECK(batch.words[0] == 0x42280000);
+  CHECK(batch.words[2] == 0x40400000);
+  REQUIRE(batch.incidents.size() == 1);
+  CHECK(batch.incidents[0].reason == "raises the x87 exception (16)");
+}
+
+TEST_CASE("A routine that looks at sticky flags finds none of an earlier value's") {
+  // fld dword [esp + 4]; fistp dword [esp - 4]; fnstsw ax; and eax, 1; ret: whether the conversion was invalid.
+  const FileBytes code = bytes_of({0xd9, 0x44, 0x24, 0x04, 0xdb, 0x5c, 0x24, 0xfc, 0xdf, 0xe0, 0x83, 0xe0, 0x01, 0xc3});
+  const Batch batch = run(code, "cdecl(value f32) -> u32", bytes_of_u32({0x3f800000, 0x7f800000, 0x3f800000}));
+  CHECK(batch.outcomes == std::vector(3, OutcomeKind::returned));
+  CHECK(batch.words == Words{0, 1, 0});
+}
+
+TEST_CASE("The stack below a call is the same for every value") {
+  // mov eax, [esp - 8]; mov ecx, [esp + 4]; mov [esp - 8], ecx; ret: what an earlier call has left there.
+  const FileBytes code = bytes_of({0x8b, 0x44, 0x24, 0xf8, 0x8b, 0x4c, 0x24, 0x04, 0x89, 0x4c, 0x24, 0xf8, 0xc3});
+  const Batch batch = run(code, "cdecl(value u32) -> u32", bytes_of_u32({1, 2, 3}));
+  CHECK(batch.outcomes == std::vector(3, OutcomeKind::returned));
+  CHECK(batch.words[0] == batch.words[1]);
+  CHECK(batch.words[1] == batch.words[2]);
+}
+
+TEST_CASE("What an argument passes over is the same for every value") {
+  // mov ecx, [esp + 4]; movzx eax, byte [ecx + 2]; inc byte [ecx + 2]; mov [ecx], ax; ret
+  const FileBytes code =
+      bytes_of({0x8b, 0x4c, 0x24, 0x04, 0x0f, 0xb6, 0x41, 0x02, 0xfe, 0x41, 0x02, 0x66, 0x89, 0x01, 0xc3});
+  const Batch batch = run(code, "cdecl(inout u16[1, +2, 1])", bytes_of_u32({0x00010001, 0x00020002, 0x00030003}));
+  CHECK(batch.outcomes == std::vector(3, OutcomeKind::returned));
+  CHECK(batch.words == Words{0xb5, 1, 0xb5, 2, 0xb5, 3});
+}
+
+TEST_CASE("Upper halves of vector registers do not pass from value to value") {
+  // vextractf128 xmm1, ymm0, 1; movd eax, xmm1; vbroadcastss ymm0, dword [esp + 4]; ret
+  const FileBytes code = bytes_of(
+      {0xc4, 0xe3, 0x7d, 0x19, 0xc1, 0x01, 0x66, 0x0f, 0x7e, 0xc8, 0xc4, 0xe2, 0x7d, 0x18, 0x44, 0x24, 0x04, 0xc3});
+  const Batch batch = run(code, "cdecl(value u32) -> u32", bytes_of_u32({1, 2, 3}));
+  if (batch.outcomes[0] != OutcomeKind::returned) return;  // a processor without AVX
+  CHECK(batch.words == Words{0, 0, 0});
+}
+
+TEST_CASE("A first value that does not end is interrupted when its path is asked for") {
+  const Image image = image_of(bytes_of({0xeb, 0xfe}));  // jmp $
+  const Routine routine{"tried", image.base() + 0x1000, parse_signature("cdecl(value u32) -> u32")};
+  const auto machine = make_host_machine(image, routine, {.budget = 1000});
+  CHECK(machine->path(bytes_of_u32({1}), {}).empty());
+  std::size_t states = 0;
+  machine->follow(bytes_of_u32({1}), {}, [&states](const FollowedState&) { return ++states < 1000; });
+  CHECK(states == 1000);
+}
