@@ -30,7 +30,7 @@ std::uint64_t find_base(const Image& image, std::uint64_t size) {
 
 bool uses_thread_block(const Image& image, std::uint64_t address) {
   constexpr std::size_t most_instructions = 2048;
-  const Listing listing = disassemble_routine(image, address, most_instructions, true);
+  const Listing listing = disassemble_routine(image, address, most_instructions, true, true);
   return std::ranges::any_of(listing.instructions, [&image](const Instruction& instruction) {
     return names_thread_block(instruction.text, image.format() == ImageFormat::pe32_plus);
   });

@@ -1,6 +1,7 @@
 #include "harness/disassembly.hpp"
 
 #include "harness/error.hpp"
+#include "harness/jump_tables.hpp"
 #include "harness/sha256.hpp"
 
 #include <algorithm>
@@ -165,7 +166,8 @@ std::optional<Instruction> disassemble_one(const Image& image, std::uint64_t add
                          image.format() == ImageFormat::pe32_plus);
 }
 
-Listing disassemble_routine(const Image& image, std::uint64_t address, std::size_t limit, bool follow_calls) {
+Listing disassemble_routine(const Image& image, std::uint64_t address, std::size_t limit, bool follow_calls,
+                            bool follow_tables) {
   const bool is_64_bit = image.format() == ImageFormat::pe32_plus;
   Listing listing;
   std::map<std::uint64_t, Instruction> found;
@@ -202,9 +204,12 @@ Listing disassemble_routine(const Image& image, std::uint64_t address, std::size
         if (follow_calls) pending.push_back(*instruction->target);
         pending.push_back(next);
         break;
-      case Flow::indirect_jump:
-        listing.complete = false;
+      case Flow::indirect_jump: {
+        const auto targets = follow_tables ? jump_table_targets(image, *instruction) : std::vector<std::uint64_t>();
+        listing.complete &= !targets.empty();
+        pending.insert(pending.end(), targets.begin(), targets.end());
         break;
+      }
       case Flow::return_:
       case Flow::stop:
         break;

@@ -36,9 +36,10 @@ struct Listing {
   bool complete = true;                    ///< false when the limit ended it or an indirect jump was met
 };
 
-/// Follows direct jumps (and direct calls, when asked) from an address, up to `limit` instructions.
+/// Follows direct jumps (and direct calls, when asked) from an address, up to `limit` instructions. With
+/// `follow_tables` also jumps through tables of addresses (see jump_tables.hpp).
 Listing disassemble_routine(const Image& image, std::uint64_t address, std::size_t limit = 4096,
-                            bool follow_calls = false);
+                            bool follow_calls = false, bool follow_tables = false);
 
 /// Returns the SHA-256 of the listing's instruction bytes in address order, in lowercase hex: the identity of a
 /// routine.

@@ -1,6 +1,7 @@
 #include "harness/error.hpp"
 #include "harness/machine.hpp"
 #include "harness/verification.hpp"
+#include "tests/host_support.hpp"
 #include "tests/machine_runs.hpp"
 #include "tests/pe_builder.hpp"
 
@@ -9,27 +10,30 @@ using namespace bitwitness::tests;
 
 namespace {
 
-/// A routine of 32-bit code, cdecl(in u32, out u32), as an image.
+const RestrictTests restricted(needs_64_bit_host);
+
+/// A routine of 64-bit code, win64(in u32, out u32), as an image.
 Image image_of(FileBytes code) {
   PeBuilder builder;
+  builder.is_64 = true;
   builder.sections = {{.name = ".text", .data = std::move(code)}};
   const TemporaryFile file(builder.build().bytes);
   return Image::load(file.path());
 }
 
-Routine routine_in(const Image& image, std::string_view signature = "cdecl(in u32, out u32)") {
+Routine routine_in(const Image& image, std::string_view signature = "win64(in u32, out u32)") {
   return {"tried", image.base() + 0x1000, parse_signature(signature)};
 }
 
-// mov eax, [esp + 4]; movss xmm0, [eax]; … ; mov ecx, [esp + 8]; movss [ecx], xmm0; ret
+// movss xmm0, [rcx]; … ; movss [rdx], xmm0; ret
 FileBytes on_float(std::initializer_list<unsigned> middle) {
-  FileBytes code = bytes_of({0x8b, 0x44, 0x24, 0x04, 0xf3, 0x0f, 0x10, 0x00});
+  FileBytes code = bytes_of({0xf3, 0x0f, 0x10, 0x01});
   for (const std::byte byte : bytes_of(middle)) code.push_back(byte);
-  for (const std::byte byte : bytes_of({0x8b, 0x4c, 0x24, 0x08, 0xf3, 0x0f, 0x11, 0x01, 0xc3})) code.push_back(byte);
+  for (const std::byte byte : bytes_of({0xf3, 0x0f, 0x11, 0x02, 0xc3})) code.push_back(byte);
   return code;
 }
 
-Batch run_both(const Image& image, const Bytes& packed, std::string_view signature = "cdecl(in u32, out u32)",
+Batch run_both(const Image& image, const Bytes& packed, std::string_view signature = "win64(in u32, out u32)",
                const Environment& environment = {}) {
   Batch batch;
   make_both_machine(image, routine_in(image, signature))->run(batch, packed, environment);
@@ -60,16 +64,15 @@ TEST_CASE("An approximation that only the processor makes is disputed, and the i
   CHECK(is_like(batch.incidents[0].reason, "the emulator gives 3f106*; the processor gives 3f10*"));
   Incident incident = batch.incidents[0];
   machine->explain(incident, std::span(packed).first(4), {});
-  CHECK(incident.address == image.base() + 0x1000 + 8);
+  CHECK(incident.address == image.base() + 0x1000 + 4);
   CHECK(incident.instruction == "rsqrtss xmm0, xmm0");
   machine->run_alone(batch, packed, {});
   CHECK(batch.outcomes == std::vector{OutcomeKind::disputed, OutcomeKind::returned, OutcomeKind::disputed});
 }
 
 TEST_CASE("A store that rounds otherwise is found in memory") {
-  // fld dword [eax]; fstp dword [ecx] of a signalling NaN, which the emulator copies as it is.
-  const Image image =
-      image_of(bytes_of({0x8b, 0x44, 0x24, 0x04, 0x8b, 0x4c, 0x24, 0x08, 0xd9, 0x00, 0xd9, 0x19, 0xc3}));
+  // fld dword [rcx]; fstp dword [rdx] of a signalling NaN, which the emulator copies as it is.
+  const Image image = image_of(bytes_of({0xd9, 0x01, 0xd9, 0x1a, 0xc3}));
   const Bytes packed = bytes_of_u32({0x7f800001});
   const auto machine = make_both_machine(image, routine_in(image));
   Batch batch;
@@ -89,7 +92,7 @@ TEST_CASE("Code that only one of them runs is disputed") {
 }
 
 TEST_CASE("A fault of both is a fault") {
-  const Image image = image_of(bytes_of({0xa1, 0x10, 0, 0, 0, 0xc3}));  // mov eax, [0x10]
+  const Image image = image_of(bytes_of({0x8b, 0x04, 0x25, 0x10, 0, 0, 0, 0xc3}));  // mov eax, [0x10]
   const Batch batch = run_both(image, bytes_of_u32({1, 2}));
   CHECK(batch.outcomes == std::vector(2, OutcomeKind::faulted));
   REQUIRE(batch.incidents.size() == 2);

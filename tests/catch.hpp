@@ -20,4 +20,19 @@ inline auto contains_text(const std::string& text) {
   return BITWITNESS_CONTAINS_TEXT(text);
 }
 
+/// Says that something could not be tried here, and why. A program that has said so and has not failed counts as
+/// skipped.
+void skip(const std::string& why);
+
+/// Which tests a program can run here; all of them when there is nothing to say why not.
+struct Restriction {
+  std::string why;
+  std::string filter;  ///< of those that it can run; empty when it can run none
+};
+
+/// Has a program ask, before its tests, which of them it can run. For variables of namespace scope.
+struct RestrictTests {
+  explicit RestrictTests(Restriction (*ask)());
+};
+
 }  // namespace bitwitness::tests

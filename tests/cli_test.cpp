@@ -20,7 +20,6 @@ using namespace bitwitness::tests;
 const fs::path stand_ins = BITWITNESS_STAND_INS_DIR;
 const fs::path fixtures = BITWITNESS_FIXTURES_DIR;
 const std::string x87 = (stand_ins / "stand_in_x87.exe").string();
-const std::string sse2 = (stand_ins / "stand_in_sse2.exe").string();
 const std::string one_key = "packed_quat48=cdecl(in u8[6], out f32[4])";
 const std::string two_keys = "packed_quat48_pair=stdcall(in u8[6], in u8[6], out f32[4], out f32[4])";
 
@@ -29,6 +28,7 @@ Words verify_words(const Words& more) {
   return Words{"verify", "--image", x87, "--jobs", "1"} + more;
 }
 
+const std::string sse2 = (stand_ins / "stand_in_sse2.exe").string();
 const Words four_values = {"--values", "hex:341278564523", "hex:349278564523", "hex:341278d64523", "hex:349278d64523"};
 const Words one_routine = {"--routine", "packed_quat48"};
 
@@ -79,6 +79,13 @@ TEST_CASE("input that cannot be used exits 2 with one line that names it", "[cli
       {verify_words({"--fpcw", "027f", "zz"}), "--fpcw zz"},
       {verify_words({"--fpcw", "017f"}), "--fpcw 017f"},
       {verify_words({"--mxcsr", "10000"}), "--mxcsr 10000"},
+      {verify_words({"--fpcw", "sweep:all"}), "--fpcw sweep:all: unknown; it is sweep or sweep:rounding"},
+      {verify_words({"--mxcsr", "sweeping"}), "--mxcsr sweeping: unknown; it is sweep"},
+      {{"record", "--image", x87, "--out", folder.file("a.bwv"), "--fpcw", "sweep"}, "--fpcw"},
+      {{"trace", "--image", x87, "--routine", "packed_quat48", "341278564523", "--fpcw", "sweep"}, "--fpcw"},
+      {{"probe", "--image", x87, "--at", at, "--fpcw", "sweep"}, "--fpcw"},
+      {{"audit", "--image", x87, "--at", "0x10"}, "0x10"},
+      {{"audit", "--image", x87, "--at", at, "--json", x87}, "overwrite"},
       {verify_words({"--base", "zz"}), "--base zz"},
       {verify_words({"--witness", "jury"}), "--witness jury"},
       {verify_words({"--target", "nosuch"}), "nosuch"},
@@ -195,39 +202,6 @@ TEST_CASE("verify without an image works on the built stand-in", "[cli]") {
   CHECK(
       result.out.substr(0, result.out.find('\n')).ends_with("STAND-IN executable: assembled for tests, not the game"));
   CHECK(last_line(result.out) == "agree: 4 of 4 values agreed bit for bit, 1 of 1 runs");
-}
-
-TEST_CASE("each environment is a run of its own", "[cli]") {
-  const Folder folder;
-  const Words values = {"--values", "random:2000:7", "--routine", "packed_quat48"};
-  CHECK(run(folder, verify_words(values + Words{"--fpcw", "027f", "037f", "0x027F"})).status == 0);
-  const Result result =
-      run(folder, verify_words(values + Words{"--fpcw", "027f", "007f", "--mxcsr", "1f80", "1fa0", "--json", "-"}));
-  CHECK(result.status == 1);
-  const auto runs = nlohmann::json::parse(result.out)["runs"];
-  REQUIRE(runs.size() == 4);
-  CHECK(runs[0]["environment"] == nlohmann::json({{"fpcw", "027f"}, {"mxcsr", "1f80"}}));
-  CHECK(runs[1]["environment"] == nlohmann::json({{"fpcw", "027f"}, {"mxcsr", "1fa0"}}));
-  CHECK(runs[0]["verdict"] == "agree");
-  CHECK(runs[2]["environment"]["fpcw"] == "007f");
-  CHECK(runs[2]["verdict"] == "differ");
-  CHECK(run(folder, Words{"verify", "--image", sse2, "--fpcw", "007f", "027f", "037f"} + values).status == 0);
-}
-
-TEST_CASE("a run tells what the emulator leaves out of its environment", "[cli]") {
-  const Folder folder;
-  const Words command = verify_words(four_values + one_routine);
-  const auto notes = [&](const Words& environment) {
-    const Result result = run(folder, command + environment + Words{"--json", "-"});
-    return nlohmann::json::parse(result.out)["runs"][0]["notes"].dump();
-  };
-  for (const char* what : {"unmasks", "flushes", "reads denormals"}) {
-    CHECK(notes({}).find(what) == std::string::npos);
-  }
-  CHECK(notes({"--fpcw", "0240"}).find("fpcw 0240 unmasks") != std::string::npos);
-  CHECK(notes({"--mxcsr", "0f80"}).find("mxcsr 0f80 unmasks") != std::string::npos);
-  CHECK(notes({"--mxcsr", "9f80"}).find("mxcsr 9f80 flushes") != std::string::npos);
-  CHECK(notes({"--mxcsr", "1fc0"}).find("mxcsr 1fc0 reads denormals") != std::string::npos);
 }
 
 TEST_CASE("a difference exits 1 and its command repeats it", "[cli]") {

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
-#include <iostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -268,7 +267,7 @@ TEST_CASE("a real half decoder is listed whole", "[disassembly]") {
   const std::filesystem::path dll = BITWITNESS_MINGW32_DLL_DIR "/libgcc_s_dw2-1.dll";
   if (!std::filesystem::exists(dll)) {
     if (std::getenv("BITWITNESS_REQUIRE_FIXTURES") != nullptr) FAIL(dll << " is missing");
-    std::cout << "SKIPPED: " << dll << " is missing (Debian: gcc-mingw-w64-i686-win32-runtime)\n";
+    tests::skip(dll.string() + " is missing (Debian: gcc-mingw-w64-i686-win32-runtime)");
     return;
   }
   const Image image = Image::load(dll);

@@ -6,6 +6,7 @@
 #include "harness/error.hpp"
 #include "harness/host/host_code.hpp"
 #include "harness/lane_kind.hpp"
+#include "tests/host_support.hpp"
 #include "tests/machine_runs.hpp"
 #include "tests/pe_builder.hpp"
 
@@ -29,6 +30,8 @@ using namespace bitwitness;
 using namespace bitwitness::tests;
 
 namespace {
+
+const RestrictTests restricted(needs_host);
 
 struct Attack {
   const char* name;
@@ -132,13 +135,13 @@ std::size_t descriptors() {
 std::string refusal_in_child(const std::function<void()>& forbid) {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
-  const Image image = load_fixture("hostile32.dll");
+  const Image image = load_fixture("hostile64.dll");
   const pid_t child = ::fork();
   if (child == 0) {
     std::string said = "(made)";
     forbid();
     try {
-      make_host_machine(image, {"tried", image.resolve("export:loops"), parse_signature(plain(32))});
+      make_host_machine(image, {"tried", image.resolve("export:loops"), parse_signature(plain(64))});
     } catch (const Error& error) {
       said = error.what();
     } catch (...) {
@@ -174,7 +177,7 @@ TEST_CASE("Each attack of 32-bit code costs one value") {
   check_attacks(32, attacks_32);
 }
 
-TEST_CASE("Each attack of 64-bit code costs one value") {
+TEST_CASE("Each attack of 64-bit code costs one value", "[64-bit]") {
   check_attacks(64, attacks_64);
 }
 
@@ -232,11 +235,11 @@ TEST_CASE("A routine that writes to its caller's state costs no other value") {
   CHECK(counting.run_one(bytes_of_u32({left})).kind != OutcomeKind::returned);
 }
 
-TEST_CASE("Machines leave no descriptor, child or mapping behind") {
-  const Image image = load_fixture("hostile32.dll");
+TEST_CASE("Machines leave no descriptor, child or mapping behind", "[64-bit]") {
+  const Image image = load_fixture("hostile64.dll");
   const std::vector<Bytes> values = {bytes_of_u32({0}), bytes_of_u32({1}), bytes_of_u32({2})};
   const auto use = [&] {
-    Tried routine(image, "export:fills_stack", plain(32), {.budget = 1000});
+    Tried routine(image, "export:fills_stack", plain(64), {.budget = 1000});
     CHECK(routine.run(values).at(2) == returned({3}));
     CHECK(routine.run_alone(values).at(2) == returned({3}));
   };
@@ -249,9 +252,9 @@ TEST_CASE("Machines leave no descriptor, child or mapping behind") {
   CHECK(lines_of("/proc/self/maps") <= maps + 2);  // the allocator may take another arena
 }
 
-TEST_CASE("Signals from outside change nothing, and SIGKILL is one clear line") {
-  const Image image = load_fixture("hostile32.dll");
-  Tried routine(image, "export:writes_far", plain(32));
+TEST_CASE("Signals from outside change nothing, and SIGKILL is one clear line", "[64-bit]") {
+  const Image image = load_fixture("hostile64.dll");
+  Tried routine(image, "export:writes_far", plain(64));
   const std::vector<Bytes> values(2000, bytes_of_u32({1}));
   const std::vector<Ended> quiet = routine.run(values);
   std::vector<Ended> ends;
@@ -273,10 +276,10 @@ TEST_CASE("Signals from outside change nothing, and SIGKILL is one clear line") 
   CHECK_THROWS_WITH(routine.run(values), "--witness host: the process that runs the routine is gone (signal 9)");
 }
 
-TEST_CASE("An endless loop ends soon when a stop is requested") {
-  const Image image = load_fixture("hostile32.dll");
+TEST_CASE("An endless loop ends soon when a stop is requested", "[64-bit]") {
+  const Image image = load_fixture("hostile64.dll");
   std::stop_source source;
-  const Routine routine{"loops", image.resolve("export:loops"), parse_signature(plain(32))};
+  const Routine routine{"loops", image.resolve("export:loops"), parse_signature(plain(64))};
   const auto machine = make_host_machine(image, routine, {.budget = 1'000'000'000'000, .stop = source.get_token()});
   const std::jthread stopper([&source] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -289,7 +292,7 @@ TEST_CASE("An endless loop ends soon when a stop is requested") {
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
 }
 
-TEST_CASE("A machine made in one thread is used in another") {
+TEST_CASE("A machine made in one thread is used in another", "[64-bit]") {
   const Image image = load_fixture("hostile64.dll");
   Tried routine(image, "export:exits", plain(64));
   const std::vector<Bytes> values = {bytes_of_u32({1}), bytes_of_u32({2})};
@@ -300,13 +303,13 @@ TEST_CASE("A machine made in one thread is used in another") {
   CHECK(routine.run(values) == here);
 }
 
-TEST_CASE("The process is gone with the one that made it") {
-  const Image image = load_fixture("hostile32.dll");
+TEST_CASE("The process is gone with the one that made it", "[64-bit]") {
+  const Image image = load_fixture("hostile64.dll");
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t maker = ::fork();
   if (maker == 0) {
-    const Routine routine{"loops", image.resolve("export:loops"), parse_signature(plain(32))};
+    const Routine routine{"loops", image.resolve("export:loops"), parse_signature(plain(64))};
     const auto machine = make_host_machine(image, routine, {.budget = 1'000'000'000'000});
     const pid_t process = children().at(0);
     static_cast<void>(::write(ends[1], &process, sizeof process) == 0);
@@ -351,7 +354,7 @@ TEST_CASE("Images lie where this program has its own memory, and low") {
   check("cdecl(in u32) -> u32");
 }
 
-TEST_CASE("A system that does not allow it is told in one line") {
+TEST_CASE("A system that does not allow it is told in one line", "[64-bit]") {
   CHECK(refusal_in_child([] {}) == "(made)");
   CHECK(is_like(refusal_in_child([] { refuse_call(SYS_ptrace); }), "--witness host: *(ptrace)*"));
   CHECK(is_like(refusal_in_child([] { refuse_call(SYS_seccomp); }), "--witness host: *(seccomp)*"));

@@ -1,5 +1,6 @@
 // What one call leaves must not show in the next, on this computer's processor.
 #include "harness/machine.hpp"
+#include "tests/host_support.hpp"
 #include "tests/machine_runs.hpp"
 #include "tests/pe_builder.hpp"
 
@@ -7,6 +8,8 @@ using namespace bitwitness;
 using namespace bitwitness::tests;
 
 namespace {
+
+const RestrictTests restricted(needs_host);
 
 Image image_of(FileBytes code) {
   PeBuilder builder;

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <optional>
 #include <string>
 
@@ -41,7 +40,7 @@ std::optional<std::filesystem::path> dll(const char* folder, const char* name) {
   const std::filesystem::path path = std::filesystem::path(folder) / name;
   if (*folder != '\0' && std::filesystem::exists(path)) return path;
   if (std::getenv("BITWITNESS_REQUIRE_FIXTURES") != nullptr) FAIL(name << " is required and not there");
-  std::cout << "SKIPPED: " << name << " is not installed (Debian: gcc-mingw-w64)\n";
+  skip(std::string(name) + " is not installed (Debian: gcc-mingw-w64)");
   return {};
 }
 

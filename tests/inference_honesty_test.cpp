@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +25,7 @@ struct Case {
 
 void check(const std::string& path, const std::vector<Case>& cases) {
   if (!std::filesystem::exists(path)) {
-    std::cout << "SKIPPED: no " << path << "\n";
+    tests::skip("no " + std::string(path));
     return;
   }
   const Image image = Image::load(path);

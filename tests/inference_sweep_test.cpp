@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <iostream>
 #include <string>
 #include <vector>
 
@@ -52,7 +51,7 @@ std::size_t probe_exports(std::size_t step) {
       ++probed;
     }
   }
-  if (probed == 0) std::cout << "SKIPPED: no DLL of the compiler is installed\n";
+  if (probed == 0) tests::skip("no DLL of the compiler is installed");
   return probed;
 }
 

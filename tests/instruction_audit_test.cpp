@@ -5,7 +5,6 @@
 #include "tests/pe_builder.hpp"
 #include "tests/program.hpp"
 
-#include <iostream>
 #include <set>
 
 #include <fmt/format.h>
@@ -241,6 +240,29 @@ TEST_CASE("What an audit cannot follow is said") {
   CHECK(notes[0].find("0x401000 was not audited") != std::string::npos);
 }
 
+TEST_CASE("An audit follows jumps through tables that nothing writes") {
+  tests::PeBuilder builder;
+  // jmp [eax*4 + 0x402000]; fsin; ret; fcos; ret; int3
+  builder.sections = {
+      {.name = ".text",
+       .data = bytes_of({0xff, 0x24, 0x85, 0x00, 0x20, 0x40, 0x00, 0xd9, 0xfe, 0xc3, 0xd9, 0xff, 0xc3, 0xcc})},
+      {.name = ".rdata",
+       .characteristics = tests::constant_section,
+       .data = bytes_of({0x07, 0x10, 0x40, 0x00, 0x0a, 0x10, 0x40, 0x00, 0x0d, 0x00, 0x00, 0x00})}};
+  const auto audited = [&builder] {
+    const tests::TemporaryFile file(builder.build().bytes);
+    return audit(Image::load(file.path()), code_address);
+  };
+  CHECK(rows_of(audited()) == Texts{"approximate fcos 1", "approximate fsin 1"});
+  CHECK(audited().instructions == 5);
+  CHECK(audited().unfollowed.empty());
+  builder.sections[1].characteristics = tests::data_section;
+  CHECK(audited().unfollowed.size() == 1);
+  builder.sections[1].characteristics = tests::constant_section;
+  builder.sections[1].data[2] = std::byte{0x50};  // the first entry leads out of the image
+  CHECK(audited().unfollowed.size() == 1);
+}
+
 TEST_CASE("An audit ends at its limit") {
   const Image image = image_of({0x90, 0x90, 0x90, 0x90, 0xc3});
   CHECK(audit(image, code_address, 5).is_trusted());
@@ -347,7 +369,7 @@ TEST_CASE("A run of the emulator alone says nothing where all is exact") {
 
 TEST_CASE("Both witnesses dispute what the audit warns of") {
   if (const std::string reason = why_no_host(); !reason.empty()) {
-    std::cout << "SKIPPED: " << reason << "\n";
+    tests::skip(reason);
     return;
   }
   const tests::Folder folder;

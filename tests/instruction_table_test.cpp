@@ -5,7 +5,6 @@
 #include "tests/instruction_trials.hpp"
 #include "tests/pe_builder.hpp"
 
-#include <iostream>
 #include <map>
 #include <set>
 
@@ -54,7 +53,7 @@ bool is_never_run(std::string_view mnemonic) {
 
 TEST_CASE("What the table says of each instruction is what both witnesses do") {
   if (const std::string reason = why_no_host(); !reason.empty()) {
-    std::cout << "SKIPPED: " << reason << "\n";
+    skip(reason);
     return;
   }
   std::map<std::string, Sum> sums;

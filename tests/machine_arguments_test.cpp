@@ -397,7 +397,7 @@ TEST_CASE("Every well-behaved 32-bit routine gives its words") {
   check_all(load_conventions(32), cases_32);
 }
 
-TEST_CASE("Every well-behaved 64-bit routine gives its words") {
+TEST_CASE("Every well-behaved 64-bit routine gives its words", "[64-bit]") {
   check_all(load_conventions(64), cases_64);
 }
 

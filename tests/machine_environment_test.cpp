@@ -127,7 +127,7 @@ TEST_CASE("32-bit routines start with the environment asked for, plain flags and
   check_environment(load_conventions(32), "cdecl(in u32, out u32[6])", 1, 4);
 }
 
-TEST_CASE("64-bit routines start with the environment asked for, plain flags and an empty x87 stack") {
+TEST_CASE("64-bit routines start with the environment asked for, plain flags and an empty x87 stack", "[64-bit]") {
   check_environment(load_conventions(64), "win64(in u32, out u32[7])", 2, 8);
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("A 32-bit call starts the same after one that has spoiled everything a
   check_spoiled(load_fixture("isolation32.dll"), "cdecl(in u32, out u32[7])", 1);
 }
 
-TEST_CASE("A 64-bit call starts the same after one that has spoiled everything and stopped in any way") {
+TEST_CASE("A 64-bit call starts the same after one that has spoiled everything and stopped in any way", "[64-bit]") {
   check_spoiled(load_fixture("isolation64.dll"), "win64(in u32, out u32[8])", 2);
 }
 

@@ -331,7 +331,7 @@ TEST_CASE("The largest values and outputs are passed whole") {
   }
 }
 
-TEST_CASE("A store in the last page of 64-bit addresses is a fault like any other") {
+TEST_CASE("A store in the last page of 64-bit addresses is a fault like any other", "[64-bit]") {
   PeBuilder builder;
   builder.is_64 = true;
   // mov rax, -0x1000 or -8; mov [rax], rcx; ret

@@ -321,7 +321,7 @@ TEST_CASE("Every other 32-bit routine ends as it should") {
   check_all(load_conventions(32), cases_32, tested_elsewhere_32);
 }
 
-TEST_CASE("Every other 64-bit routine ends as it should") {
+TEST_CASE("Every other 64-bit routine ends as it should", "[64-bit]") {
   check_all(load_conventions(64), cases_64, tested_elsewhere_64);
 }
 

@@ -206,3 +206,11 @@ inline std::vector<Bytes> some_values(std::size_t size, std::size_t random_count
 }
 
 }  // namespace bitwitness::tests
+
+#if BITWITNESS_TRIES_HOST
+#include "tests/host_support.hpp"
+
+namespace bitwitness::tests {
+inline const RestrictTests needs_host_here(needs_host);
+}
+#endif

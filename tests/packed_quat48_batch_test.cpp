@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iostream>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -24,7 +23,7 @@ std::vector<BatchPath> paths() {
   if (quat::fastest_batch_path() == BatchPath::avx2) {
     all.push_back(BatchPath::avx2);
   } else {
-    std::cout << "SKIPPED: this processor has no AVX2\n";
+    bitwitness::tests::skip("this processor has no AVX2");
   }
   return all;
 }

@@ -9,7 +9,6 @@
 #include "tests/real_executables.hpp"
 
 #include <filesystem>
-#include <iostream>
 #include <string>
 #include <vector>
 

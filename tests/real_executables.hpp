@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
 #include <optional>
 #include <string>
 
@@ -23,7 +22,7 @@ inline std::optional<std::filesystem::path> mingw_dll(Width width, const std::st
   if (std::getenv("BITWITNESS_REQUIRE_FIXTURES") != nullptr) {
     FAIL(name << " is missing: install " << package);
   }
-  std::cout << "SKIPPED: " << name << " is missing (package " << package << ")\n";
+  skip(std::string(name) + " is missing (package " + package + ")");
   return std::nullopt;
 }
 

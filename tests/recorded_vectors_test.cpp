@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <set>
 #include <string>
 #include <vector>
@@ -59,7 +58,7 @@ TEST_CASE("every recording agrees with the decoder it was recorded for") {
 
 TEST_CASE("the script records the same again") {
   if (!fs::exists(BITWITNESS_MINGW32_DLL_DIR "/libgcc_s_dw2-1.dll")) {
-    std::cout << "SKIPPED: no libgcc_s_dw2-1.dll\n";
+    skip("no libgcc_s_dw2-1.dll");
     return;
   }
   const Folder folder;

@@ -153,7 +153,7 @@ def main():
         if os.environ.get("BITWITNESS_REQUIRE_FIXTURES"):
             sys.exit("FAILED: chromium is not installed (Debian: chromium)")
         print("SKIPPED: chromium is not installed (Debian: chromium)")
-        return
+        sys.exit(77)
     program, screenshots = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder, "page.html")

@@ -55,6 +55,26 @@ Report full_report() {
   return report;
 }
 
+/// A report of one routine in three environments, of which the second changes what two values give, and of another run.
+Report environments_report() {
+  RunReport first = sample_run();
+  RunReport second = sample_run({difference("341278564523"), difference("ffff00000080")});
+  second.environment.fpcw = 0x007f;
+  second.digest = std::string(64, 'e');
+  RunReport third = sample_run();
+  third.environment.fpcw = 0x037f;
+  RunReport other = sample_run();
+  other.witness = "both";
+  other.counts.agreed -= 2;
+  other.counts.disputed = 2;
+  other.failures = {
+      {parse_hex("000000000000"), OutcomeKind::disputed, 0x103f1ff, "rsqrtss xmm0, xmm0", "the emulator gives 1"},
+      {parse_hex("010000000000"), OutcomeKind::disputed, 0, "", "the emulator gives 2"}};
+  Report report = sample_report({first, second, third, other});
+  report.environments = {{.first_run = 0, .changed = {0, 2, 0}, .depending = 2}};
+  return report;
+}
+
 std::string refusal_of(const std::string& text) {
   try {
     parse_report(text, "some.json");
@@ -195,6 +215,66 @@ TEST_CASE("what a report says must fit together", "[report_reader]") {
     Json bad = good;
     one.damage(bad);
     CHECK_THAT(refusal_of(bad.dump()), contains_text(one.said));
+  }
+}
+
+TEST_CASE("what a report says of environments and disputes must be what its runs say", "[report_reader]") {
+  const std::string text = to_json(environments_report());
+  CHECK(to_json(parse_report(text, "some.json")) == text);
+  const Json good = Json::parse(text);
+  struct Case {
+    std::string said;
+    std::function<void(Json&)> damage;
+  };
+  const auto entry = [](Json& json) -> Json& { return json["environments"][0]; };
+  const auto row = [&entry](Json& json, std::size_t i) -> Json& { return entry(json)["table"][i]; };
+  const std::vector<Case> cases = {
+      {"environments is empty", [](Json& json) { json["environments"] = Json::array(); }},
+      {"environments[0].table has not several", [&](Json& json) { entry(json)["table"] = {row(json, 0)}; }},
+      {"environments[0].first_run and the table's rows", [&](Json& json) { entry(json)["first_run"] = 2; }},
+      {"environments[0].first_run and the table's rows", [&](Json& json) { entry(json)["first_run"] = UINT64_MAX; }},
+      {"environments[1].first_run is of a run that an entry before",
+       [&](Json& json) { json["environments"].push_back(entry(json)); }},
+      {"environments[0].routine is not what", [&](Json& json) { entry(json)["routine"] = "other"; }},
+      {"environments[0].address is not what", [&](Json& json) { entry(json)["address"] = "0x103f340"; }},
+      {"environments[0].run is not what", [&](Json& json) { entry(json)["run"] = 19999; }},
+      {"environments[0].depending", [&](Json& json) { entry(json)["depending"] = 20001; }},
+      {"environments[0].depending is more than the rows", [&](Json& json) { entry(json)["depending"] = 3; }},
+      {"environments[0].table[1].changed", [&](Json& json) { row(json, 1)["changed"] = 3; }},
+      {"environments[0].table[0].changed is not 0", [&](Json& json) { row(json, 0)["changed"] = 1; }},
+      {"environments[0].table[1].changed is not what the digests say",
+       [&](Json& json) { row(json, 1)["changed"] = 0, row(json, 2)["changed"] = 2; }},
+      {"environments[0].table[2].group is not what", [&](Json& json) { row(json, 2)["group"] = "B"; }},
+      {"environments[0].table[2].fpcw is not what", [&](Json& json) { row(json, 2)["fpcw"] = "027f"; }},
+      {"environments[0].table[2].mxcsr is not what", [&](Json& json) { row(json, 2)["mxcsr"] = "9f80"; }},
+      {"environments[0].table[1].agreed is not what", [&](Json& json) { row(json, 1)["agreed"] = 20000; }},
+      {"environments[0].table[1].differed is not what", [&](Json& json) { row(json, 1)["differed"] = 0; }},
+      {"environments[0].table[0].no_result is not what", [&](Json& json) { row(json, 0)["no_result"] = 1; }},
+      {"environments[0].table[2] is of a run of another routine",
+       [](Json& json) { json["runs"][2]["routine"]["name"] = "other"; }},
+      {"runs[3].counts", [](Json& json) { json["runs"][3]["counts"]["disputed"] = 1; }},
+      {"runs[3].counts", [](Json& json) { json["runs"][3]["counts"].erase("disputed"); }},
+      {"runs[3].verdict is not \"differ\"", [](Json& json) { json["runs"][3]["verdict"] = "agree"; }},
+      {"runs[3].failures[0].outcome is none of",
+       [](Json& json) { json["runs"][3]["failures"][0]["outcome"] = "contested"; }},
+  };
+  for (const Case& one : cases) {
+    INFO(one.said);
+    Json bad = good;
+    one.damage(bad);
+    CHECK_THAT(refusal_of(bad.dump()), contains_text(one.said));
+  }
+  for (const char* key : {"routine", "address", "first_run", "run", "depending", "table"}) {
+    INFO(key);
+    Json less = good;
+    entry(less).erase(key);
+    CHECK_THAT(refusal_of(less.dump()), contains_text(std::string("environments[0].") + key + " is missing"));
+  }
+  for (const char* key : {"fpcw", "mxcsr", "name", "group", "agreed", "differed", "no_result", "changed"}) {
+    INFO(key);
+    Json less = good;
+    row(less, 1).erase(key);
+    CHECK_THAT(refusal_of(less.dump()), contains_text(std::string("environments[0].table[1].") + key + " is missing"));
   }
 }
 

@@ -215,8 +215,7 @@ TEST_CASE("deep nesting is an error, not a full stack", "[target]") {
 }
 
 TEST_CASE("the example of the format's description is a target", "[target]") {
-  const std::filesystem::path root = std::filesystem::path(__FILE__).parent_path().parent_path();
-  std::ifstream stream(root / "vectors" / "README.md");
+  std::ifstream stream(BITWITNESS_SOURCE_DIR "/vectors/README.md");
   REQUIRE(stream);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   const std::size_t begin = text.find("```toml\n");

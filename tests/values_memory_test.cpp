@@ -3,8 +3,6 @@
 #include "tests/catch.hpp"
 #include "tests/held_memory.hpp"
 
-#include <iostream>
-
 // The sanitizers hold memory of their own.
 #if defined(__has_feature)
 #define BITWITNESS_HAS_FEATURE(name) __has_feature(name)
@@ -71,7 +69,7 @@ TEST_CASE("values are built within twice their rows' memory and kept in their ow
     INFO("packed size " << expected.packed_size);
     const std::optional<int> peak = bytes_a_value(tests::peak_memory, expected.packed_size, count, {});
     if (!peak) {
-      std::cout << "SKIPPED: this kernel does not let a process reset its peak\n";
+      tests::skip("this kernel does not let a process reset its peak");
       return;
     }
     CHECK(*peak >= expected.rows);
@@ -108,6 +106,6 @@ TEST_CASE("values that do not fit the memory there is are an Error", "[values]")
 }
 #else
 TEST_CASE("values are built within twice their rows' memory and kept in their own", "[values]") {
-  std::cout << "SKIPPED: memory is measured with glibc and without sanitizers only\n";
+  tests::skip("memory is measured with glibc and without sanitizers only");
 }
 #endif

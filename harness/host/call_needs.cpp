@@ -26,6 +26,11 @@ constexpr std::array<std::string_view, 12> control = {"fldcw",  "fldenv",  "frst
 constexpr std::array<std::string_view, 7> status_readers = {"fnstsw", "fstsw", "fnstenv", "fstenv",
                                                             "fnsave", "fsave", "fxsave"};
 
+/// What fills or empties x87 registers elsewhere than at the top of their stack, forgets what went wrong there, or
+/// looks at flags of calls before.
+constexpr std::array<std::string_view, 10> unruly = {"ffree", "fincstp", "fdecstp", "fclex",    "fnclex",
+                                                     "emms",  "femms",   "stmxcsr", "vstmxcsr", "xsave"};
+
 /// Tells whether an instruction behind "fnstsw ax" looks at its upper half alone, where comparisons leave their result.
 /// Exceptions are in the lower one.
 bool takes_upper_half(std::string_view text) {
@@ -47,7 +52,7 @@ std::vector<Instruction> sweep(const Image& image, std::uint64_t address) {
 }  // namespace
 
 CallNeeds needs_of(const Image& image, std::uint64_t address) {
-  const Listing listing = disassemble_routine(image, address, most_instructions, true);
+  const Listing listing = disassemble_routine(image, address, most_instructions, true, true);
   std::vector<Instruction> instructions = listing.instructions;
   bool calls_unknown_code = !listing.undecodable.empty();
   for (const Instruction& instruction : listing.instructions) {
@@ -58,11 +63,14 @@ CallNeeds needs_of(const Image& image, std::uint64_t address) {
   CallNeeds needs{.uses_x87 = calls_unknown_code,
                   .sets_control = calls_unknown_code,
                   .clear_x87_flags = calls_unknown_code,
-                  .clear_upper_halves = false};
+                  .clear_upper_halves = false,
+                  .is_unruly = calls_unknown_code || !listing.complete};
   for (std::size_t i = 0; i < instructions.size(); ++i) {
     const Instruction& instruction = instructions[i];
     const std::string_view text = instruction.text;
-    needs.uses_x87 |= text.starts_with('f') || text.find(" mm") != std::string_view::npos;
+    const bool uses_mmx = text.find(" mm") != std::string_view::npos;
+    needs.uses_x87 |= text.starts_with('f') || uses_mmx;
+    needs.is_unruly |= uses_mmx || starts_with_one_of(text, unruly);
     needs.sets_control |= starts_with_one_of(text, control);
     needs.clear_upper_halves |= text.starts_with('v') && !text.starts_with("ver");
     if (!starts_with_one_of(text, status_readers)) continue;
@@ -71,12 +79,13 @@ CallNeeds needs_of(const Image& image, std::uint64_t address) {
                                takes_upper_half(instructions[i + 1].text);
     needs.clear_x87_flags |= !is_comparison;
   }
+  needs.is_unruly |= needs.sets_control || needs.clear_x87_flags;
   return needs;
 }
 
 CallNeeds all_needs(const Image& image, std::uint64_t address) {
   CallNeeds needs = needs_of(image, address);
-  needs.uses_x87 = needs.sets_control = needs.clear_x87_flags = true;
+  needs.uses_x87 = needs.sets_control = needs.clear_x87_flags = needs.is_unruly = true;
   return needs;
 }
 

@@ -18,7 +18,7 @@ constexpr unsigned esi = 6;
 constexpr unsigned edi = 7;
 
 /// More than the longest signature takes.
-constexpr std::uint64_t code_size = 6 * page_size;
+constexpr std::uint64_t code_size = 12 * page_size;
 
 /// Stack below the frame that each call finds as the first one did. Deeper down only a batch starts anew.
 constexpr std::size_t fresh_stack = 256;
@@ -27,6 +27,10 @@ constexpr std::uint32_t x87_top_step = 0x800;
 
 /// In the status word: the top of the stack, and an unmasked exception.
 constexpr std::uint32_t x87_left_over = 0xb880;
+
+/// In the status word behind fxam: the top of the stack, what is there, and an unmasked exception.
+constexpr std::uint32_t x87_top_and_class = 0x7d80;
+constexpr std::uint32_t x87_nothing_there = 0x4100;
 
 class HostCoder {
  public:
@@ -45,7 +49,54 @@ class HostCoder {
     code_.bytes({0x9d});  // popf: a tracer cannot set every flag
     out.next = code_.here();
     place_arguments();
+    set_state();
     set_registers();
+    call(routine);
+    out.landing = code_.here();
+    take_registers();
+    take_words();
+    add(state_value, plan_.packed_size);
+    add(state_record, sizeof(Record));
+    out.done = repeat(out.next);
+    if (!needs_.is_unruly && (needs_.uses_x87 || !has_x87_result())) write_hurried(out, routine);
+    out.bytes = code_.take();
+    return out;
+  }
+
+ private:
+  /// Most of what `write` does for each call costs more than a small routine does, and tells nothing about nearly all
+  /// of them.
+  void write_hurried(HostCode& out, std::uint64_t routine) {
+    out.hurried_enter = code_.here();
+    code_.bytes({0x68});  // push …
+    code_.word(plain_flags);
+    code_.bytes({0x9d});  // popf
+    load_control();
+    const std::uint64_t next = code_.here();
+    place_arguments();
+    if (needs_.clear_upper_halves) code_.bytes({0xc5, 0xf8, 0x77});  // vzeroupper
+    set_registers();
+    call(routine);
+    keep_results();
+    // sub esp, [what it is to be]; or [odd], esp
+    plan_.is_64_bit ? code_.memory({0x48, 0x2b}, esp, state(state_returned))
+                    : code_.memory({0x2b}, esp, state(state_returned));
+    plan_.is_64_bit ? code_.memory({0x48, 0x09}, esp, state(state_odd)) : code_.memory({0x09}, esp, state(state_odd));
+    use_own_stack();
+    if (needs_.uses_x87) {
+      take_x87_results();
+      code_.bytes({0xd9, 0xe5, 0xdf, 0xe0, 0x25});  // fxam; fnstsw ax; and eax, …
+      code_.word(x87_top_and_class);
+      code_.bytes({0x35});  // xor eax, …
+      code_.word(x87_nothing_there);
+      code_.memory({0x09}, eax, state(state_odd));
+    }
+    take_words();
+    add(state_value, plan_.packed_size);
+    out.hurried_done = repeat(next);
+  }
+
+  void call(std::uint64_t routine) {
     // The return address is in its place already; a call writes it there once more, and the processor expects the
     // return.
     if (plan_.is_64_bit) {
@@ -53,19 +104,17 @@ class HostCoder {
     } else {
       code_.bytes({0x8d, 0x64, 0x24, 4});
     }
-    code_.branch({0xe8}, routine);  // call
-    out.landing = code_.here();
-    take_registers();
-    take_words();
-    advance();
-    code_.branch({0x0f, 0x85}, out.next);  // jne
-    code_.bytes({0xcc});                   // int3
-    out.done = code_.here();
-    out.bytes = code_.take();
-    return out;
+    code_.branch({0xe8}, routine);
   }
 
- private:
+  /// Goes on as long as there are values; returns where the breakpoint behind it stops.
+  std::uint64_t repeat(std::uint64_t next) {
+    code_.memory({0xff}, 1, state(state_left));  // dec dword
+    code_.branch({0x0f, 0x85}, next);            // jne
+    code_.bytes({0xcc});                         // int3
+    return code_.here();
+  }
+
   [[nodiscard]] bool has_x87_result() const {
     return std::ranges::any_of(
         plan_.outputs, [](const OutputElement& output) { return output.source == OutputElement::Source::result_slot; });
@@ -128,7 +177,12 @@ class HostCoder {
     code_.store_part(eax, to + 4, 4);
   }
 
-  void set_registers() {
+  void load_control() {
+    code_.memory({0xd9}, 5, state(state_fpcw));         // fldcw
+    code_.memory({0x0f, 0xae}, 2, state(state_mxcsr));  // ldmxcsr
+  }
+
+  void set_state() {
     // fninit takes longer than most routines: where no instruction looks at sticky flags, only after a call that has
     // left the stack's top elsewhere or an exception pending.
     if (needs_.clear_x87_flags) code_.bytes({0xdb, 0xe2});  // fnclex
@@ -140,9 +194,11 @@ class HostCoder {
       code_.land(to_emms);
     }
     if (needs_.clear_upper_halves) code_.bytes({0xc5, 0xf8, 0x77});  // vzeroupper
-    code_.bytes({0x0f, 0x77});                          // emms: every register is empty; it would raise what is pending
-    code_.memory({0xd9}, 5, state(state_fpcw));         // fldcw
-    code_.memory({0x0f, 0xae}, 2, state(state_mxcsr));  // ldmxcsr
+    code_.bytes({0x0f, 0x77});  // emms: every register is empty; it would raise what is pending
+    load_control();
+  }
+
+  void set_registers() {
     const unsigned count = plan_.is_64_bit ? 16 : 8;
     for (unsigned reg = 0; reg < count; ++reg) {
       const bool is_patched = std::ranges::any_of(
@@ -154,7 +210,7 @@ class HostCoder {
     for (unsigned reg = 0; reg < count; ++reg) code_.load_general(reg, state(state_general + 8 * reg));
   }
 
-  void take_registers() {
+  void keep_results() {
     for (const OutputElement& output : plan_.outputs) {
       const auto reg = static_cast<unsigned>(output.index);
       if (output.source == OutputElement::Source::xmm) code_.store_xmm(reg, state(state_saved_xmm + 16 * reg));
@@ -166,13 +222,21 @@ class HostCoder {
         code_.store_part(edx, state(state_pair + 4), 4);
       }
     }
-    code_.store_general(esp, state(state_sp));
+  }
+
+  void use_own_stack() {
     if (plan_.is_64_bit) {
       code_.memory({0x48, 0x8d}, esp, state(state_size));  // lea rsp, [end of the caller's stack]
     } else {
       code_.bytes({0xbc});  // mov esp, end of the caller's stack
       code_.word(static_cast<std::uint32_t>(layout_.state.address + state_size));
     }
+  }
+
+  void take_registers() {
+    keep_results();
+    code_.store_general(esp, state(state_sp));
+    use_own_stack();
     code_.load_general(edi, state(state_record));
     if (needs_.sets_control) note_control();
     code_.load_general(ecx, state(state_sp));
@@ -208,6 +272,10 @@ class HostCoder {
       code_.word(x87_top_step);
     }
     code_.store_part(eax, state(state_fpsw), 2);
+    take_x87_results();
+  }
+
+  void take_x87_results() {
     for (const OutputElement& output : plan_.outputs) {
       if (output.source != OutputElement::Source::result_slot) continue;
       code_.memory({output.scalar == Scalar::f64 ? 0xddU : 0xd9U}, 3, state(state_result));  // fstp
@@ -230,12 +298,7 @@ class HostCoder {
       for (std::size_t done = 0; done < size; done += 4, to += 4)
         code_.copy(place_of(output) + done, based(edi, to), 4);
     }
-    if (plan_.is_64_bit) {
-      code_.memory({0x48, 0x81}, 0, state(state_words), 4);  // add qword [words], …
-    } else {
-      code_.memory({0x81}, 0, state(state_words), 4);
-    }
-    code_.word(static_cast<std::uint32_t>(4 * plan_.word_count));
+    add(state_words, 4 * plan_.word_count);
   }
 
   [[nodiscard]] MemoryOperand place_of(const OutputElement& output) const {
@@ -254,14 +317,9 @@ class HostCoder {
     return state(state_pair);
   }
 
-  void advance() {
-    const auto add = [this](std::size_t offset, std::size_t amount) {
-      plan_.is_64_bit ? code_.memory({0x48, 0x81}, 0, state(offset), 4) : code_.memory({0x81}, 0, state(offset), 4);
-      code_.word(static_cast<std::uint32_t>(amount));
-    };
-    add(state_value, plan_.packed_size);
-    add(state_record, sizeof(Record));
-    code_.memory({0xff}, 1, state(state_left));  // dec dword
+  void add(std::size_t offset, std::size_t amount) {
+    plan_.is_64_bit ? code_.memory({0x48, 0x81}, 0, state(offset), 4) : code_.memory({0x81}, 0, state(offset), 4);
+    code_.word(static_cast<std::uint32_t>(amount));
   }
 
   const CallPlan& plan_;

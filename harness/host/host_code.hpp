@@ -21,6 +21,8 @@ inline constexpr std::size_t state_sp = 40;        ///< the stack pointer that t
 inline constexpr std::size_t state_result = 48;    ///< st0
 inline constexpr std::size_t state_pair = 56;      ///< eax and edx
 inline constexpr std::size_t state_poison = 64;    ///< 16 bytes
+inline constexpr std::size_t state_odd = 80;       ///< in a hurry: 0 while every call has come back in order
+inline constexpr std::size_t state_returned = 88;  ///< the stack pointer that a call is to leave
 inline constexpr std::size_t state_fpsw = 96;      ///< what the last call left, 32 bits
 inline constexpr std::size_t state_stack = 1008;   ///< 16 bytes of stack that nothing has been written to
 inline constexpr std::size_t state_gap = 992;      ///< 16 bytes of what a slot passes over
@@ -73,6 +75,10 @@ struct HostCode {
   std::uint64_t next = 0;        ///< where it goes on to the one after it
   std::uint64_t landing = 0;     ///< return address of the routine
   std::uint64_t done = 0;        ///< where a breakpoint has stopped it when no value is left
+  /// The same in a hurry: control words are set once, and of all calls together it is noted whether any came back other
+  /// than in order, in state_odd. 0 for a routine that is unruly.
+  std::uint64_t hurried_enter = 0;
+  std::uint64_t hurried_done = 0;
 };
 
 /// What a routine makes it necessary to set for each call, which costs more than a small routine does.
@@ -81,6 +87,8 @@ struct CallNeeds {
   bool sets_control = true;         ///< it may leave other control words or flags; else the records say nothing of them
   bool clear_x87_flags = false;     ///< it may look at sticky exception flags
   bool clear_upper_halves = false;  ///< it uses more of the vector registers than a signature knows
+  /// What calls leave behind may be more than a glance tells; a caller in a hurry must not call it.
+  bool is_unruly = true;
 };
 
 HostCode make_host_code(const CallPlan& plan, const HostLayout& layout, std::uint64_t routine, const CallNeeds& needs);

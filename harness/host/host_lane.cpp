@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 
+#include <emmintrin.h>
 #include <fmt/format.h>
 
 namespace bitwitness::host {
@@ -16,6 +17,9 @@ namespace {
 
 constexpr std::size_t values_at_once = 8192;
 constexpr std::uint64_t breakpoint_size = 1;
+
+/// Goes in a hurry after which one that has to be repeated tells that more will be.
+constexpr std::size_t most_in_vain = 4;
 
 std::array<std::uint8_t, 16> gap_bytes(const Filler& filler) {
   std::array<std::uint8_t, 16> bytes{};
@@ -146,9 +150,9 @@ void HostLane::set_poison(const std::array<std::uint8_t, 4>& poison) {
 
 void HostLane::fill_stack() {
   const Region& region = plan_.layout.stack;
-  const std::uint32_t word = filler_of(kind_).stack_word;
-  auto* const stack = reinterpret_cast<std::uint32_t*>(memory_.at(region.address));
-  std::fill_n(stack, region.size / sizeof word, word);
+  const __m128i words = _mm_set1_epi32(static_cast<int>(filler_of(kind_).stack_word));
+  auto* const stack = reinterpret_cast<__m128i*>(memory_.at(region.address));
+  for (std::size_t i = 0; i < region.size / sizeof words; ++i) _mm_store_si128(stack + i, words);
 }
 
 /// Everything a call finds that its caller does not write anew for each value.
@@ -163,6 +167,8 @@ void HostLane::begin(std::size_t first, std::size_t count) {
   put_state(state_sp, std::uint64_t{0});
   put_state(state_fpsw, std::uint32_t{0xffff});  // whatever the one before left
   put_state(state_seed, ++seed_);
+  put_state(state_odd, std::uint64_t{0});
+  put_state(state_returned, plan_.returned_sp);
   put_state(state_gap, gap_bytes(filler_of(kind_)));
   put_state(state_stack, std::array<std::uint32_t, 4>{filler, filler, filler, filler});
   std::memcpy(memory_.at(plan_.entry_sp), plan_.frame.data(), plan_.frame.size());
@@ -173,8 +179,9 @@ void HostLane::begin(std::size_t first, std::size_t count) {
   mark_ = (++begun_ << 32) | all;
 }
 
-/// Tells whether the caller's state is as its code has left it when it stands at a value: what no call should write to.
-bool HostLane::keeps_state(std::size_t index) const {
+/// Tells whether the caller's state is as its code has left it when it stands at a value and has noted so many records:
+/// what no call should write to.
+bool HostLane::keeps_state(std::size_t index, std::size_t records) const {
   const auto holds = [this](std::size_t offset, const auto& value) {
     return std::memcmp(state(offset), &value, sizeof value) == 0;
   };
@@ -192,11 +199,25 @@ bool HostLane::keeps_state(std::size_t index) const {
   const std::size_t words_size = 4 * plan_.word_count;
   const bool has_words_taken = stands_at(state_words, layout_.words, words_size, index + 1);
   return stands_at(state_value, layout_.values, plan_.packed_size, index) &&
-         stands_at(state_record, layout_.records, sizeof(Record), index) &&
+         stands_at(state_record, layout_.records, sizeof(Record), records) &&
          (has_words_taken || stands_at(state_words, layout_.words, words_size, index)) && holds(state_seed, seed_) &&
          std::memcmp(state(state_poison), poison_.data(), poison_.size()) == 0 &&
          holds(state_fpcw, std::uint32_t{environment_.fpcw}) && holds(state_mxcsr, environment_.mxcsr) &&
          std::memcmp(state(state_frame), plan_.frame.data(), plan_.frame.size()) == 0;
+}
+
+HostLane::Cause HostLane::cause_of(const Stop& stop, const user_regs_struct& before, std::uint64_t enter) const {
+  // One step over a system call has two signals, and the second is left for later.
+  const bool is_left_over = stop.signal == SIGTRAP && before.rip == enter && stop.registers.rip == enter;
+  const bool is_sent = stop.code <= 0 || is_left_over;  // by a process, and not by the processor
+  if (options_.stop.stop_requested()) return Cause::request;
+  const bool is_asked = is_sent && stop.signal == TracedProcess::interrupt_signal && asked_.load() == progress();
+  if (is_sent) return is_asked ? Cause::watchdog : Cause::nothing;
+  if (kind_ == LaneKind::batch && stop.signal == SIGSEGV && stop.code == SEGV_ACCERR &&
+      stop.address != stop.registers.rip && memory_.may_become_writable(stop.address)) {
+    return Cause::memory_of_its_own;
+  }
+  return Cause::fault;
 }
 
 HostLane::Went HostLane::execute(std::size_t count) {
@@ -209,28 +230,22 @@ HostLane::Went HostLane::execute(std::size_t count) {
   for (std::size_t expected = 0; expected < count;) {
     const Stop stop = process_->run(registers);
     if (stop.signal == SIGTRAP && stop.registers.rip == code_.done) {
-      has_upset_state_ |= left() != 0 || !keeps_state(count);
+      has_upset_state_ |= left() != 0 || !keeps_state(count, count);
       return Went::on;
     }
-    // One step over a system call has two signals, and the second is left for later.
-    const bool is_left_over = stop.signal == SIGTRAP && registers.rip == entry_.rip && stop.registers.rip == entry_.rip;
-    const bool is_sent = stop.code <= 0 || is_left_over;  // by a process, and not by the processor
-    if (options_.stop.stop_requested()) return Went::nowhere;
-    const bool is_asked = is_sent && stop.signal == TracedProcess::interrupt_signal && asked_.load() == progress();
-    if (is_sent && !is_asked) {
+    const Cause cause = cause_of(stop, registers, entry_.rip);
+    if (cause == Cause::request) return Went::nowhere;
+    if (cause == Cause::memory_of_its_own) return Went::to_memory_of_its_own;
+    if (cause == Cause::nothing) {
       registers = stop.registers;
       registers.orig_rax = ~0ULL;
       continue;
     }
-    if (kind_ == LaneKind::batch && stop.signal == SIGSEGV && stop.code == SEGV_ACCERR &&
-        stop.address != stop.registers.rip && memory_.may_become_writable(stop.address)) {
-      return Went::to_memory_of_its_own;
-    }
     // What the process says of itself is not to be relied on.
     const std::uint32_t rest = left();
     const std::size_t index = rest == 0 || rest > count - expected ? expected : count - rest;
-    has_upset_state_ |= !keeps_state(index);
-    faults_.push_back({index, is_asked, stop});
+    has_upset_state_ |= !keeps_state(index, index);
+    faults_.push_back({index, cause == Cause::watchdog, stop});
     expected = index + 1;
     if (expected == count) break;
     seeds_.push_back({expected, seed_ + 1});
@@ -332,6 +347,21 @@ void HostLane::run(Run& out, std::span<std::uint32_t> words, std::span<const std
     const auto their_words = words.subspan(first * plan_.word_count, piece * plan_.word_count);
     fill_stack();
     std::memcpy(memory_.at(layout_.values.address), values.data(), values.size());
+    if (code_.hurried_enter != 0 && hurried_in_vain_ < most_in_vain) {
+      const Hurried hurried = hurry(piece);
+      if (hurried == Hurried::well) {
+        std::vector<Suspect> suspects;
+        take_words(suspects, first, their_words);
+        ask_again(suspects, first, their_words, values);
+        out.suspects.insert(out.suspects.end(), suspects.begin(), suspects.end());
+        continue;
+      }
+      out.unfinished = hurried == Hurried::nowhere;
+      out.writes_memory_of_its_own = hurried == Hurried::to_memory_of_its_own;
+      if (hurried != Hurried::in_vain) return;
+      ++hurried_in_vain_;
+      fill_stack();
+    }
     const Went went = execute(piece);
     out.unfinished = went == Went::nowhere;
     out.writes_memory_of_its_own = went == Went::to_memory_of_its_own;

@@ -53,13 +53,37 @@ class HostLane final : public Lane {
   /// How a go at some values ended.
   enum class Went { on, to_memory_of_its_own, nowhere };
 
+  /// What a stop before the end of a go is about.
+  enum class Cause {
+    nothing,  ///< a signal that somebody sent
+    memory_of_its_own,
+    request,  ///< to leave
+    watchdog,
+    fault
+  };
+
+  /// How a go in a hurry ended.
+  enum class Hurried {
+    well,     ///< every value came back with everything in order
+    in_vain,  ///< something is odd about at least one: nothing is known
+    to_memory_of_its_own,
+    nowhere
+  };
+
   void start();
   [[nodiscard]] std::byte* state(std::size_t offset) const;
   void put_state(std::size_t offset, const auto& value);
   [[nodiscard]] std::uint32_t left() const;
   void begin(std::size_t first, std::size_t count);
-  [[nodiscard]] bool keeps_state(std::size_t index) const;
+  [[nodiscard]] bool keeps_state(std::size_t index, std::size_t records) const;
   Went execute(std::size_t count);
+  [[nodiscard]] Cause cause_of(const Stop& stop, const user_regs_struct& before, std::uint64_t enter) const;
+
+  Hurried hurry(std::size_t count);
+  void take_words(std::vector<Suspect>& suspects, std::size_t first, std::span<std::uint32_t> words);
+  void ask_again(std::vector<Suspect>& suspects, std::size_t first, std::span<const std::uint32_t> words,
+                 std::span<const std::byte> packed);
+  [[nodiscard]] std::array<std::uint8_t, 4> opposite_poison() const;
   void set_poison(const std::array<std::uint8_t, 4>& poison);
   void set_environment(const Environment& environment);
   void fill_stack();
@@ -115,6 +139,7 @@ class HostLane final : public Lane {
 
   std::vector<Tap> taps_;
   bool has_x87_result_ = false;
+  std::size_t hurried_in_vain_ = 0;
   Environment environment_;
   std::uint32_t seed_ = 0;
   std::size_t count_ = 0;

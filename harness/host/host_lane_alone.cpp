@@ -95,9 +95,7 @@ std::optional<std::size_t> HostLane::unwritten_word(std::span<const std::uint32_
                                                     std::span<const std::byte> packed) {
   std::vector<std::uint64_t> changed;
   for (const Tap& tap : taps_) changed.push_back(element(words, tap) ^ tap.poison);
-  std::array<std::uint8_t, 4> opposite = poison_of(kind_);
-  for (std::uint8_t& byte : opposite) byte = static_cast<std::uint8_t>(~byte);
-  set_poison(opposite);
+  set_poison(opposite_poison());
   rewind(packed);
   const bool came_back = execute(1) == Went::on && faults_.empty();
   std::vector<std::uint32_t> again(plan_.word_count);

@@ -1,5 +1,6 @@
 #include "harness/probe/instruction_audit.hpp"
 
+#include "harness/jump_tables.hpp"
 #include "harness/refused_code.hpp"
 
 #include <algorithm>
@@ -53,7 +54,7 @@ class Auditor {
 
  private:
   void walk(std::uint64_t root) {
-    Listing listing = disassemble_routine(image_, root, limit_, true);
+    Listing listing = disassemble_routine(image_, root, limit_, true, true);
     for (const std::uint64_t at : listing.undecodable) unfollowed_[at] = {at, {}, "no code is there"};
     for (Instruction& instruction : listing.instructions) {
       const bool is_new = !found_.contains(instruction.address);
@@ -68,6 +69,7 @@ class Auditor {
 
   void follow(const Instruction& instruction) {
     if (instruction.flow != Flow::indirect_call && instruction.flow != Flow::indirect_jump) return;
+    if (!jump_table_targets(image_, instruction).empty()) return;  // the listing has them
     const char* verb = instruction.flow == Flow::indirect_call ? "calls" : "jumps to";
     const Import* import = nullptr;
     for (const std::uint64_t slot : instruction.memory_references) {

@@ -13,24 +13,29 @@ namespace bitwitness::bench {
 namespace {
 
 constexpr unsigned eax = 0;
+constexpr unsigned ecx = 1;
+constexpr unsigned edx = 2;
 constexpr unsigned ebx = 3;
 constexpr unsigned esi = 6;
 constexpr unsigned edi = 7;
 
 std::string_view signature_of(Form form) {
+  if (form == Form::win64_in_out) return "win64(in u8[6], out f32[4])";
   return form == Form::cdecl_in_out ? "cdecl(in u8[6], out f32[4])" : "thiscall(in u8[6], out f32[4])";
 }
 
 CallPlan plan_of(const Image& image, Form form) {
   const Signature signature = parse_signature(signature_of(form));
-  const CallPlan sizes = plan_call(signature, false, 0, image.imports().size(), {});
-  return plan_call(signature, false, find_base(image, sizes.layout.whole.size), image.imports().size(),
+  const bool is_64_bit = form == Form::win64_in_out;
+  const CallPlan sizes = plan_call(signature, is_64_bit, 0, image.imports().size(), {});
+  return plan_call(signature, is_64_bit, find_base(image, sizes.layout.whole.size), image.imports().size(),
                    filler_of(LaneKind::batch));
 }
 
 host::HostCode code_of(const CallPlan& plan, const host::HostLayout& layout, std::uint64_t routine, Form form,
                        bool resets_x87) {
-  Assembler code(layout.code.address, false);
+  const bool is_64_bit = plan.is_64_bit;
+  Assembler code(layout.code.address, is_64_bit);
   const auto state = [&layout](std::size_t offset) { return at(layout.state.address + offset); };
   const std::uint64_t in = plan.slots[0].region.address;
   const std::uint64_t out = plan.slots[1].region.address;
@@ -48,18 +53,27 @@ host::HostCode code_of(const CallPlan& plan, const host::HostLayout& layout, std
   code.memory({0xd9}, 5, state(host::state_fpcw));         // fldcw
   code.memory({0x0f, 0xae}, 2, state(host::state_mxcsr));  // ldmxcsr
   code.copy(based(esi, 0), at(layout.input_alias(plan, in)), 6);
-  code.bytes({0x68});  // push …
-  code.word(static_cast<std::uint32_t>(out));
-  code.bytes({form == Form::cdecl_in_out ? 0x68U : 0xb9U});  // push …, or mov ecx, …
-  code.word(static_cast<std::uint32_t>(in));
+  if (is_64_bit) {
+    code.memory({0x48, 0x8d}, ecx, at(in));   // lea rcx, [in]
+    code.memory({0x48, 0x8d}, edx, at(out));  // lea rdx, [out]
+  } else {
+    code.bytes({0x68});  // push …
+    code.word(static_cast<std::uint32_t>(out));
+    code.bytes({form == Form::cdecl_in_out ? 0x68U : 0xb9U});  // push …, or mov ecx, …
+    code.word(static_cast<std::uint32_t>(in));
+  }
   code.branch({0xe8}, routine);
   if (form == Form::cdecl_in_out) code.bytes({0x83, 0xc4, 8});  // add esp, 8
   for (std::size_t i = 0; i < 16; i += 4) {
     code.load_part(eax, at(out + i), 4);
     code.store_part(eax, based(edi, i), 4);
   }
-  code.bytes({0x83, 0xc6, 6, 0x83, 0xc7, 16, 0x4b});  // add esi, 6; add edi, 16; dec ebx
-  code.branch({0x0f, 0x85}, loop.next);               // jne
+  if (is_64_bit) {
+    code.bytes({0x48, 0x83, 0xc6, 6, 0x48, 0x83, 0xc7, 16, 0xff, 0xcb});  // add rsi, 6; add rdi, 16; dec ebx
+  } else {
+    code.bytes({0x83, 0xc6, 6, 0x83, 0xc7, 16, 0x4b});  // add esi, 6; add edi, 16; dec ebx
+  }
+  code.branch({0x0f, 0x85}, loop.next);  // jne
   code.bytes({0xcc});
   loop.done = code.here();
   loop.bytes = code.take();
@@ -89,14 +103,14 @@ std::span<const std::uint32_t> BareHostLoop::words() const {
 
 void BareHostLoop::run() {
   const auto put = [this](std::size_t offset, std::uint64_t value) {
-    std::memcpy(memory_->at(layout_.state.address) + offset, &value, 4);
+    std::memcpy(memory_->at(layout_.state.address) + offset, &value, 8);
   };
   put(host::state_value, layout_.values.address);
   put(host::state_words, layout_.words.address);
-  put(host::state_left, layout_.most_values);
-  put(host::state_fpcw, Environment().fpcw);
   put(host::state_mxcsr, Environment().mxcsr);
-  user_regs_struct registers = process_.fresh_registers(false);
+  put(host::state_fpcw, Environment().fpcw | std::uint64_t{Environment().mxcsr} << 32);
+  put(host::state_left, layout_.most_values);
+  user_regs_struct registers = process_.fresh_registers(plan_.is_64_bit);
   registers.rip = code_.enter;
   registers.rsp = plan_.entry_sp & ~std::uint64_t{15};
   const host::Stop stop = process_.run(registers);

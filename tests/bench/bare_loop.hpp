@@ -9,7 +9,7 @@
 namespace bitwitness::bench {
 
 /// How a stand-in's six-byte form takes its arguments.
-enum class Form { cdecl_in_out, thiscall_in_out };
+enum class Form { cdecl_in_out, thiscall_in_out, win64_in_out };
 
 /// What the harness is measured against: Unicorn with the image, a loop in the guest that calls the routine on each
 /// packed value, and nothing else. No state is reset between calls, nothing is checked, nothing is compared.

@@ -5,6 +5,7 @@
 #include "tests/bench/bare_host_loop.hpp"
 #include "tests/bench/in_turn.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_support.hpp"
 
 #include <algorithm>
 #include <string>
@@ -16,26 +17,34 @@ using namespace bitwitness;
 using bench::BareHostLoop;
 using bench::Form;
 using bench::in_turn;
+using tests::why_no_host;
 
 TEST_CASE("host witness against a bare loop and the emulator", "[!benchmark][host]") {
-  constexpr std::uint64_t six_byte_form = 0x103f1d0;
   constexpr std::size_t count = values_per_chunk;
   struct StandIn {
     std::string file;
+    std::uint64_t address;
     std::string signature;
     Form form;
   };
+  const std::string stand_ins = BITWITNESS_STAND_INS_DIR "/";
   for (const StandIn& stand_in :
-       {StandIn{"stand_in_x87.exe", "cdecl(in u8[6], out f32[4])", Form::cdecl_in_out},
-        StandIn{"stand_in_sse2.exe", "thiscall(in u8[6], out f32[4])", Form::thiscall_in_out}}) {
-    const Image image = Image::load(std::string(BITWITNESS_STAND_INS_DIR) + "/" + stand_in.file);
-    const Routine routine{"packed_quat48", six_byte_form, parse_signature(stand_in.signature)};
+       {StandIn{stand_ins + "stand_in_x87.exe", 0x103f1d0, "cdecl(in u8[6], out f32[4])", Form::cdecl_in_out},
+        StandIn{stand_ins + "stand_in_sse2.exe", 0x103f1d0, "thiscall(in u8[6], out f32[4])", Form::thiscall_in_out},
+        StandIn{BITWITNESS_FIXTURES_DIR "/located64.exe", 0x140002340, "win64(in u8[6], out f32[4])",
+                Form::win64_in_out}}) {
+    const Image image = Image::load(stand_in.file);
+    if (const std::string why = why_no_host(image.format() == ImageFormat::pe32_plus ? 64 : 32); !why.empty()) {
+      fmt::print("{}: {}\n", stand_in.file, why);
+      continue;
+    }
+    const Routine routine{"packed_quat48", stand_in.address, parse_signature(stand_in.signature)};
     const std::vector<std::string> sources = {"random:20000"};
     const ValueSet values = ValueSet::build(6, {}, sources);
     std::vector<std::byte> packed(count * 6);
     values.read(0, packed);
-    BareHostLoop bare(image, six_byte_form, stand_in.form, count, false);
-    BareHostLoop resetting(image, six_byte_form, stand_in.form, count, true);
+    BareHostLoop bare(image, stand_in.address, stand_in.form, count, false);
+    BareHostLoop resetting(image, stand_in.address, stand_in.form, count, true);
     std::ranges::copy(packed, bare.packed().begin());
     std::ranges::copy(packed, resetting.packed().begin());
     const auto host = make_host_machine(image, routine);
