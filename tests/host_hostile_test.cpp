@@ -266,7 +266,7 @@ TEST_CASE("Signals from outside change nothing, and SIGKILL is one clear line", 
         for (const int signal : {SIGTERM, SIGSTOP, SIGUSR1, SIGWINCH}) {
           for (const pid_t process : processes) ::kill(process, signal);
         }
-        std::this_thread::sleep_for(std::chrono::microseconds(300));
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
       }
     });
     ends = routine.run(values);
