@@ -18,8 +18,9 @@ namespace {
 constexpr std::size_t values_at_once = 8192;
 constexpr std::uint64_t breakpoint_size = 1;
 
-/// Goes in a hurry after which one that has to be repeated tells that more will be.
-constexpr std::size_t most_in_vain = 4;
+/// A go in a hurry that has to be repeated costs as much as several that have not.
+constexpr std::size_t well_for_each_in_vain = 4;
+constexpr std::size_t first_in_vain = 4;
 
 std::array<std::uint8_t, 16> gap_bytes(const Filler& filler) {
   std::array<std::uint8_t, 16> bytes{};
@@ -347,9 +348,11 @@ void HostLane::run(Run& out, std::span<std::uint32_t> words, std::span<const std
     const auto their_words = words.subspan(first * plan_.word_count, piece * plan_.word_count);
     fill_stack();
     std::memcpy(memory_.at(layout_.values.address), values.data(), values.size());
-    if (code_.hurried_enter != 0 && hurried_in_vain_ < most_in_vain) {
+    const bool is_worth_it = hurried_in_vain_ < first_in_vain + hurried_well_ / well_for_each_in_vain;
+    if (code_.hurried_enter != 0 && is_worth_it) {
       const Hurried hurried = hurry(piece);
       if (hurried == Hurried::well) {
+        ++hurried_well_;
         std::vector<Suspect> suspects;
         take_words(suspects, first, their_words);
         ask_again(suspects, first, their_words, values);

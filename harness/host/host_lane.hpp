@@ -139,6 +139,7 @@ class HostLane final : public Lane {
 
   std::vector<Tap> taps_;
   bool has_x87_result_ = false;
+  std::size_t hurried_well_ = 0;
   std::size_t hurried_in_vain_ = 0;
   Environment environment_;
   std::uint32_t seed_ = 0;
