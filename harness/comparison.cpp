@@ -6,12 +6,14 @@
 #include "harness/values.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace bitwitness {
 
@@ -279,6 +281,21 @@ ComparedReport about(const Report& report, const std::string& file) {
           report.verdict()};
 }
 
+/// Says which quirks only one of the emulators has; nothing where one of them is not known to have been tested.
+std::vector<std::string> engine_notes(const Engine& before, const Engine& after) {
+  if (!before.self_test || !after.self_test || before.self_test->quirks == after.self_test->quirks) return {};
+  const auto only = [](const std::vector<std::string>& some, const std::vector<std::string>& others) {
+    std::vector<std::string> out;
+    std::ranges::set_difference(some, others, std::back_inserter(out));
+    return out.empty() ? std::string("none") : fmt::format("{}", fmt::join(out, ", "));
+  };
+  return {
+      fmt::format("the emulators have other quirks: only unicorn {} of the old report: {}; only unicorn {} of the "
+                  "new one: {}",
+                  before.unicorn, only(before.self_test->quirks, after.self_test->quirks), after.unicorn,
+                  only(after.self_test->quirks, before.self_test->quirks))};
+}
+
 }  // namespace
 
 Comparison compare(const Report& before, const std::string& before_file, const Report& after,
@@ -286,6 +303,7 @@ Comparison compare(const Report& before, const std::string& before_file, const R
   Comparison out;
   out.before = about(before, before_file);
   out.after = about(after, after_file);
+  out.notes = engine_notes(before.engine, after.engine);
   const KeyMaker key_of(before, after);
   const ByKey old_runs = runs_by_key(out.incomparable, before, key_of, "old");
   const ByKey new_runs = runs_by_key(out.incomparable, after, key_of, "new");

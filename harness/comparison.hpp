@@ -86,6 +86,7 @@ struct Comparison {
   ComparedReport before;
   ComparedReport after;
   std::vector<RunComparison> runs;        ///< in the old report's order, then what only the new one has
+  std::vector<std::string> notes;         ///< what else is not the same, one sentence each; judges nothing
   std::vector<std::string> incomparable;  ///< why they cannot be compared, one sentence each; empty when they can
 
   [[nodiscard]] ComparisonVerdict verdict() const;
@@ -93,6 +94,7 @@ struct Comparison {
 
 /// Compares two reports whose files have these names. Runs are matched by routine name and address, decoder, witness,
 /// environment and vector file. Reports about other images, routines, environments or values are not comparable.
+/// What emulators answered otherwise than a processor in one report alone is a note.
 /// Nothing is said of a value that the reports' lists, which hold the smallest differing values up to a limit, do not
 /// tell.
 Comparison compare(const Report& before, const std::string& before_file, const Report& after,

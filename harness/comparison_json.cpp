@@ -81,6 +81,7 @@ std::string to_json(const Comparison& comparison) {
                          {"before", report_json(comparison.before)},
                          {"after", report_json(comparison.after)},
                          {"runs", std::move(runs)},
+                         {"notes", comparison.notes},
                          {"incomparable", comparison.incomparable},
                          {"verdict", to_string(comparison.verdict())}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

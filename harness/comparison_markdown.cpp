@@ -94,7 +94,7 @@ std::string details(const RunComparison& run, std::size_t limit, std::size_t roo
 std::string to_markdown(const Comparison& comparison, std::size_t limit) {
   std::string text = fmt::format("### bitwitness: {}\n\n", to_string(comparison.verdict()));
   text += report_line("before", comparison.before) + report_line("now", comparison.after);
-  if (!comparison.incomparable.empty()) text += '\n';
+  if (!comparison.incomparable.empty() || !comparison.notes.empty()) text += '\n';
   std::size_t left_out = 0;
   const auto append = [&](const std::string& more) {
     if (text.size() + more.size() <= max_size) {
@@ -103,6 +103,7 @@ std::string to_markdown(const Comparison& comparison, std::size_t limit) {
       ++left_out;
     }
   };
+  for (const std::string& note : comparison.notes) append("- note: " + code(note, max_sentence) + '\n');
   for (const std::string& reason : comparison.incomparable)
     append("- not comparable: " + code(reason, max_sentence) + '\n');
   if (!comparison.runs.empty()) {

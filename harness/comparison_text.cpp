@@ -56,6 +56,7 @@ std::string run_text(const RunComparison& run, std::size_t limit) {
 
 std::string to_text(const Comparison& comparison, std::size_t limit) {
   std::string text = head_text("before", comparison.before) + head_text("now   ", comparison.after);
+  for (const std::string& note : comparison.notes) text += "note: " + printable(note) + '\n';
   for (const RunComparison& run : comparison.runs) text += run_text(run, limit);
   for (const std::string& reason : comparison.incomparable) text += "\nnot comparable: " + printable(reason);
   if (!comparison.incomparable.empty()) text += '\n';

@@ -45,6 +45,13 @@ std::string missing_text(const std::vector<Shard>& shards, std::uint64_t count) 
   return text;
 }
 
+/// "243 of 278 as on hardware; quirks: …", or "none".
+std::string self_test_text(const Engine& engine) {
+  if (!engine.self_test) return "none";
+  return fmt::format("{} of {} as on hardware; quirks: {}", engine.self_test->as_hardware, engine.self_test->vectors,
+                     fmt::join(engine.self_test->quirks, ", "));
+}
+
 }  // namespace
 
 std::vector<std::size_t> order_of(std::span<const ShardFile> files) {
@@ -114,6 +121,7 @@ void require_same(const ShardFile& first, const ShardFile& other, const RunSourc
   same("the version of unicorn", of_first.engine.unicorn, of_other.engine.unicorn);
   same("the version of capstone", of_first.engine.capstone, of_other.engine.capstone);
   same("the version of lief", of_first.engine.lief, of_other.engine.lief);
+  same("the self-test", self_test_text(of_first.engine), self_test_text(of_other.engine));
 }
 
 void require_same(const ShardFile& first, const ShardFile& other, std::string_view prefix, const RunSubject& of_first,

@@ -135,12 +135,21 @@ struct EnvironmentEffects {
   std::uint64_t depending = 0;  ///< values that any environment changes; of those that were run
 };
 
+/// What came of the emulator's self-test (self_test.hpp).
+struct SelfTestSummary {
+  std::uint64_t vectors = 0;
+  std::uint64_t as_hardware = 0;    ///< of them, how many the emulator answered as a processor does
+  std::vector<std::string> quirks;  ///< what the others show, sorted; "unknown: NAME" is a vector in no known quirk
+  bool operator==(const SelfTestSummary&) const = default;
+};
+
 /// What a report was made with. A field that is empty is left empty.
 struct Engine {
-  std::string unicorn;   ///< version of the emulator
-  std::string capstone;  ///< version of the disassembler
-  std::string lief;      ///< version of the executable reader
-  std::string cpu;       ///< brand string of the host's processor
+  std::string unicorn;                            ///< version of the emulator
+  std::string capstone;                           ///< version of the disassembler
+  std::string lief;                               ///< version of the executable reader
+  std::string cpu;                                ///< brand string of the host's processor
+  std::optional<SelfTestSummary> self_test = {};  ///< of the emulator, where it took part
 };
 
 /// What `verify` found: versioned, without wall-clock time, so that equal runs give equal bytes.
@@ -171,6 +180,10 @@ std::uint64_t ulp_distance(std::uint32_t a, std::uint32_t b, WordKind kind = Wor
 
 /// Writes JSON "bitwitness-report/1", two-space indented, with a final newline. A distance that is the largest value (a
 /// NaN) is null; bytes that are not UTF-8 are replaced; of absolute paths in the sources only the file name is kept.
+/// "engine" has the versions "unicorn", "capstone" and "lief" and the processor "cpu". Where the emulator took part it
+/// has "self_test", with how many "vectors" were run and how many of them the emulator answered "as_hardware", and
+/// "quirks", the sorted names of what the others show (`bitwitness --self-test` explains them); "unknown: NAME" is a
+/// vector that no known quirk accounts for.
 /// Where routines ran in more than one environment, "environments" has one object for each such routine: its name and
 /// address, "first_run" (index in "runs"), how many values were "run" and are "depending", and "table" with a row for
 /// each run from there on: fpcw, mxcsr, name, group (the same letter for the same digest), agreed, differed (known ones

@@ -108,7 +108,11 @@ std::string summary_of(const Report& report) {
          image_entries(report.image_name, report.image_sha256, report.image_format, report.stand_in) +
          entry("bitwitness", report.tool_version) + entry("unicorn", report.engine.unicorn) +
          entry("capstone", report.engine.capstone) + entry("lief", report.engine.lief) +
-         entry("processor", report.engine.cpu) + "</dl>\n";
+         entry("processor", report.engine.cpu);
+  if (const std::string tested = report_parts::self_test_text(report.engine); !tested.empty()) {
+    out += entry("self-test", tested);
+  }
+  out += "</dl>\n";
   return out + list_of("Notes", report.notes);
 }
 

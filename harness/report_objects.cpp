@@ -9,7 +9,13 @@
 namespace bitwitness::report_objects {
 
 nlohmann::ordered_json engine_json(const Engine& engine) {
-  return {{"unicorn", engine.unicorn}, {"capstone", engine.capstone}, {"lief", engine.lief}, {"cpu", engine.cpu}};
+  nlohmann::ordered_json out = {
+      {"unicorn", engine.unicorn}, {"capstone", engine.capstone}, {"lief", engine.lief}, {"cpu", engine.cpu}};
+  if (const auto& test = engine.self_test) {
+    out["self_test"] = {{"vectors", test->vectors}, {"as_hardware", test->as_hardware}};
+    out["quirks"] = test->quirks;
+  }
+  return out;
 }
 
 nlohmann::ordered_json image_json(std::string_view name, std::string_view sha256, ImageFormat format, bool stand_in) {

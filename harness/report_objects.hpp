@@ -10,7 +10,7 @@
 
 namespace bitwitness::report_objects {
 
-/// "engine": the libraries' versions and the processor.
+/// "engine": the libraries' versions, the processor, and what came of the self-test where there was one.
 nlohmann::ordered_json engine_json(const Engine& engine);
 
 /// "image": which executable, and whether it is one of this project's own.

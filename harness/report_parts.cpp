@@ -1,5 +1,6 @@
 #include "harness/report_parts.hpp"
 
+#include "harness/self_test.hpp"
 #include "harness/values.hpp"
 
 #include <algorithm>
@@ -104,6 +105,18 @@ std::string counts_text(const Counts& counts) {
 
 std::string environment_text(const Environment& environment) {
   return fmt::format("fpcw {:04x}, mxcsr {:04x}", environment.fpcw, environment.mxcsr);
+}
+
+std::string self_test_text(const Engine& engine) {
+  if (!engine.self_test) return {};
+  const SelfTestSummary& test = *engine.self_test;
+  const std::vector<std::string> missing = quirks_not_in(test.quirks);
+  const bool has_unknown = std::ranges::any_of(
+      test.quirks, [](const std::string& quirk) { return quirk.starts_with(unknown_quirk_prefix); });
+  if (missing.empty() && !has_unknown) return {};
+  return fmt::format("{} of {} self-test vectors as on hardware; quirks: {}{}{}", test.as_hardware, test.vectors,
+                     test.quirks.empty() ? "none" : fmt::format("{}", fmt::join(test.quirks, ", ")),
+                     missing.empty() ? "" : "; not found: ", fmt::join(missing, ", "));
 }
 
 std::string values_text(const RunReport& run) {

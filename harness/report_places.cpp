@@ -3,6 +3,8 @@
 #include "harness/report_parts.hpp"
 #include "harness/values.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -64,8 +66,28 @@ WordKind read_word_kind(const JsonPlace& place) {
 }
 
 Engine read_engine(const JsonPlace& place) {
-  place.allow({"unicorn", "capstone", "lief", "cpu"});
-  return {place["unicorn"].text(), place["capstone"].text(), place["lief"].text(), place["cpu"].text()};
+  place.allow({"unicorn", "capstone", "lief", "cpu", "self_test", "quirks"});
+  Engine engine = {place["unicorn"].text(), place["capstone"].text(), place["lief"].text(), place["cpu"].text()};
+  if (!place.find("self_test") && !place.find("quirks")) return engine;
+  const JsonPlace counts = place["self_test"];
+  counts.allow({"vectors", "as_hardware"});
+  SelfTestSummary test = {counts["vectors"].count(most_self_test_vectors),
+                          counts["as_hardware"].count(most_self_test_vectors), place["quirks"].texts()};
+  if (const std::string flaw = self_test_flaw(test); !flaw.empty()) place["self_test"].refuse(flaw);
+  engine.self_test = std::move(test);
+  return engine;
+}
+
+std::string self_test_flaw(const SelfTestSummary& test) {
+  if (test.vectors == 0) return "has no vectors";
+  if (test.as_hardware > test.vectors) return "has more vectors as on hardware than vectors";
+  const std::uint64_t differing = test.vectors - test.as_hardware;
+  if (test.quirks.empty() != (differing == 0) || test.quirks.size() > differing) {
+    return fmt::format("has {} vectors that differ, and the quirks are {}", differing, test.quirks.size());
+  }
+  const bool rises = std::ranges::adjacent_find(test.quirks, std::ranges::greater_equal()) == test.quirks.end();
+  if (!rises || std::ranges::count(test.quirks, "") > 0) return "goes with quirks that are not sorted, or nameless";
+  return {};
 }
 
 RunImage read_image(const JsonPlace& place) {

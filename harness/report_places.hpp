@@ -28,6 +28,13 @@ std::uint64_t read_address(const JsonPlace& place);
 WordKind read_word_kind(const JsonPlace& place);
 
 Engine read_engine(const JsonPlace& place);
+
+/// More vectors than this no self-test has.
+inline constexpr std::uint64_t most_self_test_vectors = 1'000'000;
+
+/// Says why what a self-test came to cannot be; empty when it can.
+std::string self_test_flaw(const SelfTestSummary& test);
+
 RunImage read_image(const JsonPlace& place);
 Environment read_environment(const JsonPlace& place);
 

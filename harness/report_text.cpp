@@ -72,6 +72,9 @@ std::string head_text(const Report& report) {
     if (!version->empty()) text += fmt::format(", {} {}", part, printable(*version));
   }
   text += '\n';
+  if (const std::string tested = report_parts::self_test_text(engine); !tested.empty()) {
+    text += fmt::format("unicorn {}: {}\n", printable(engine.unicorn), printable(tested));
+  }
   for (const std::string& note : report.notes) text += "note: " + printable(note) + '\n';
   return text;
 }

@@ -286,6 +286,29 @@ TEST_CASE("reports about other things are not comparable, with the reason", "[co
   CHECK(compare(before, "a", newer, "b").verdict() == ComparisonVerdict::same);
 }
 
+TEST_CASE("other quirks of the emulator are a note that judges nothing", "[comparison]") {
+  Report before = sample_report({sample_run()});
+  Report after = before;
+  const auto notes = [&] { return compare(before, "a.json", after, "b.json").notes; };
+  before.engine.self_test = SelfTestSummary{20, 18, {"dpps-order", "ftz-ignored"}};
+  CHECK(notes().empty());  // nothing is known of the other one
+  after.engine.self_test = before.engine.self_test;
+  CHECK(notes().empty());
+  after.engine.self_test->quirks = {"dpps-order", "unknown: x87-add 3 fadd"};
+  after.engine.unicorn = "2.1.4";
+  const Comparison comparison = compare(before, "a.json", after, "b.json");
+  const std::string note =
+      "the emulators have other quirks: only unicorn 2.0.1 of the old report: ftz-ignored; only unicorn 2.1.4 of the "
+      "new one: unknown: x87-add 3 fadd";
+  CHECK(comparison.notes == std::vector{note});
+  CHECK(comparison.verdict() == ComparisonVerdict::same);
+  CHECK_THAT(to_text(comparison, 20), contains_text("\nnote: " + note + "\n"));
+  CHECK_THAT(to_markdown(comparison, 20), contains_text("\n- note: `" + note + "`\n"));
+  CHECK(nlohmann::json::parse(to_json(comparison))["notes"] == nlohmann::json({note}));
+  before.engine.self_test->quirks = {"dpps-order"};
+  CHECK_THAT(notes().at(0), contains_text("of the old report: none; "));
+}
+
 TEST_CASE("the JSON form has every value that can be told", "[comparison]") {
   const Comparison comparison = compare_runs({sample_run({difference(value_a), difference(value_b)})},
                                              {sample_run({difference(value_b, 1, 2), difference(value_c)})});

@@ -251,6 +251,10 @@ TEST_CASE("reports that do not make up one whole are refused by name", "[merging
       {"2.json: the version of unicorn", [](auto& shards) { shards[1].report.engine.unicorn = "9"; }},
       {"2.json: the version of capstone", [](auto& shards) { shards[1].report.engine.capstone = "9"; }},
       {"2.json: the version of lief", [](auto& shards) { shards[1].report.engine.lief = "9"; }},
+      {"2.json: the self-test is '19 of 20 as on hardware; quirks: dpps-order', in 1.json it is 'none'",
+       [](auto& shards) {
+         shards[1].report.engine.self_test = SelfTestSummary{20, 19, {"dpps-order"}};
+       }},
       {"2.json: the notes are others than in 1.json", [](auto& shards) { shards[1].report.notes = {"anchor"}; }},
       {"2.json: the number of runs is '1'", [](auto& shards) { shards[1].report.runs.pop_back(); }},
       {"2.json: has no run", [](auto& shards) { shards[1].report.runs.clear(); }},

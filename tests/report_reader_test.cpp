@@ -51,6 +51,7 @@ Report full_report() {
   whole.broken = {"a known difference that agrees again"};
   whole.image = RunImage{"other.exe", std::string(64, '5'), ImageFormat::pe32_plus, true};
   Report report = sample_report({run, whole});
+  report.engine.self_test = SelfTestSummary{20, 17, {"fbstp-overflow", "unknown: x87-add 3 fadd"}};
   report.notes = {"expected anchor: a \x01 control character and \xc3\xa4"};
   return report;
 }
@@ -146,6 +147,31 @@ TEST_CASE("what a report says must fit together", "[report_reader]") {
   const auto run = [](Json& json) -> Json& { return json["runs"][0]; };
   const std::vector<Case> cases = {
       {"schema is not \"bitwitness-report/1\"", [](Json& json) { json["schema"] = "bitwitness-report/2"; }},
+      {"engine.self_test is missing", [](Json& json) { json["engine"].erase("self_test"); }},
+      {"engine.quirks is missing", [](Json& json) { json["engine"].erase("quirks"); }},
+      {"engine.self_test.missed is not known", [](Json& json) { json["engine"]["self_test"]["missed"] = 1; }},
+      {"engine.self_test has no vectors", [](Json& json) { json["engine"]["self_test"]["vectors"] = 0; }},
+      {"engine.self_test has more vectors", [](Json& json) { json["engine"]["self_test"]["as_hardware"] = 21; }},
+      {"engine.self_test.vectors is", [](Json& json) { json["engine"]["self_test"]["vectors"] = 1'000'001; }},
+      {"engine.self_test has 0 vectors that differ, and the quirks are 2",
+       [](Json& json) { json["engine"]["self_test"]["as_hardware"] = 20; }},
+      {"engine.self_test has 1 vectors that differ, and the quirks are 2",
+       [](Json& json) { json["engine"]["self_test"]["as_hardware"] = 19; }},
+      {"engine.self_test has 3 vectors that differ, and the quirks are 0",
+       [](Json& json) { json["engine"]["quirks"] = Json::array(); }},
+      {"quirks that are not sorted",
+       [](Json& json) {
+         json["engine"]["quirks"] = {"b", "a"};
+       }},
+      {"quirks that are not sorted",
+       [](Json& json) {
+         json["engine"]["quirks"] = {"a", "a"};
+       }},
+      {"quirks that are not sorted",
+       [](Json& json) {
+         json["engine"]["quirks"] = {"", "a"};
+       }},
+      {"engine.quirks[0] is not", [](Json& json) { json["engine"]["quirks"] = {1}; }},
       {"image.sha256 is not a SHA-256", [](Json& json) { json["image"]["sha256"] = "00"; }},
       {"image.sha256 is not a SHA-256", [](Json& json) { json["image"]["sha256"] = std::string(64, 'A'); }},
       {"image.format is none of \"pe32\", \"pe32+\"", [](Json& json) { json["image"]["format"] = "elf"; }},

@@ -1,5 +1,7 @@
 #include "harness/report.hpp"
 
+#include "harness/report_html.hpp"
+#include "harness/self_test.hpp"
 #include "harness/values.hpp"
 #include "tests/catch.hpp"
 
@@ -78,6 +80,11 @@ Report report_of(std::vector<RunReport> runs) {
   report.stand_in = true;
   report.runs = std::move(runs);
   return report;
+}
+
+/// What a self-test comes to that finds every known quirk and nothing else.
+SelfTestSummary usual_self_test() {
+  return {300, 200, quirks_not_in({})};
 }
 
 Report differing_report() {
@@ -321,6 +328,30 @@ TEST_CASE("percentages are rounded down, so that only all is 100", "[report]") {
   CHECK(line(2, 3) == "agreed 66.66 % of 3 run");
   CHECK(line(0, 3) == "agreed 0.00 % of 3 run");
   CHECK(line(1, 100000) == "agreed 0.00 % of 100000 run");
+}
+
+TEST_CASE("a self-test is told of where it found what is not known of the emulator", "[report]") {
+  Report report = report_of({agreeing_run()});
+  const auto told = [&](const std::string& text) {
+    return to_text(report).find(text) != std::string::npos && to_html(report).find(text) != std::string::npos;
+  };
+  CHECK(!told("self-test"));
+  report.engine.self_test = usual_self_test();
+  CHECK(!told("self-test"));
+  std::vector<std::string>& quirks = report.engine.self_test->quirks;
+  const std::string last = quirks.back();
+  quirks.pop_back();
+  CHECK(told("200 of 300 self-test vectors as on hardware; quirks: "));
+  CHECK(told("; not found: " + last));
+  quirks.push_back("unknown: x87-add 3 fadd");
+  CHECK(told(", unknown: x87-add 3 fadd; not found: " + last));
+  quirks.back() = last;
+  quirks.push_back("unknown: x87-add 3 fadd");
+  CHECK(told(", unknown: x87-add 3 fadd"));
+  CHECK(!told("not found"));
+  CHECK(nlohmann::json::parse(to_json(report))["engine"]["quirks"] == nlohmann::json(quirks));
+  CHECK(nlohmann::json::parse(to_json(report))["engine"]["self_test"] ==
+        nlohmann::json({{"vectors", 300}, {"as_hardware", 200}}));
 }
 
 TEST_CASE("the text's last line is the verdict", "[report]") {

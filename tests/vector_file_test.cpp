@@ -48,6 +48,7 @@ void check_header(const VectorHeader& got, const VectorHeader& expected) {
   CHECK(got.engine.capstone == expected.engine.capstone);
   CHECK(got.engine.lief == expected.engine.lief);
   CHECK(got.engine.cpu == expected.engine.cpu);
+  CHECK(got.engine.self_test == expected.engine.self_test);
   CHECK(got.image_name == expected.image_name);
   CHECK(got.image_sha256 == expected.image_sha256);
   CHECK(got.image_format == expected.image_format);

@@ -28,6 +28,7 @@ inline VectorHeader sample_header(std::size_t packed_size, std::size_t word_coun
   VectorHeader header;
   header.tool_version = "0.1.0";
   header.engine = {"2.0.1", "4.0.2", "0.12.3", "A processor"};
+  header.engine.self_test = SelfTestSummary{20, 18, {"dpps-order", "unknown: a \"b\""}};
   header.image_name = "stand_in.exe";
   header.image_sha256 = std::string(64, 'a');
   header.stand_in = true;

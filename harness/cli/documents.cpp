@@ -126,7 +126,11 @@ std::string bash_completion(CLI::App& program) {
     cases += fmt::format("    {}) options='{}' ;;\n", command->get_name(), fmt::join(options, " "));
     note_paths(*command);
   }
-  script += fmt::format("  local commands='{}' options='--help --version'\n", fmt::join(names, " "));
+  std::vector<std::string> general;
+  for (const CLI::Option* option : options_of(program)) {
+    if (!long_name(*option).empty()) general.push_back(long_name(*option));
+  }
+  script += fmt::format("  local commands='{}' options='{}'\n", fmt::join(names, " "), fmt::join(general, " "));
   script += "  case $command in\n" + cases + "  esac\n";
   std::sort(paths.begin(), paths.end());
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
@@ -159,13 +163,24 @@ std::string zsh_completion(CLI::App& program) {
     }
     cases += "\n      ;;\n";
   }
-  script += "  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    return\n  fi\n";
+  script += "  )\n  local -a general=(\n";
+  for (const CLI::Option* option : options_of(program)) {
+    if (long_name(*option).empty()) continue;
+    script += fmt::format("    '{}:{}'\n", long_name(*option), zsh_text(option->get_description()));
+  }
+  script += "  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    _describe -o option general\n";
+  script += "    return\n  fi\n";
   script += "  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n";
   return script + cases + "  esac\n}\n_bitwitness \"$@\"\n";
 }
 
 std::string fish_completion(CLI::App& program) {
   std::string script = "# fish completion for bitwitness, from its command line's definition\n";
+  for (const CLI::Option* option : options_of(program)) {
+    if (option->get_lnames().empty()) continue;
+    script += fmt::format("complete -c bitwitness -n __fish_use_subcommand -l {} -d '{}'\n",
+                          option->get_lnames().front(), shell_text(option->get_description()));
+  }
   for (CLI::App* command : commands_of(program)) {
     script += fmt::format("complete -c bitwitness -n __fish_use_subcommand -f -a {} -d '{}'\n", command->get_name(),
                           shell_text(command->get_description()));

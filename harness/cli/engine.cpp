@@ -3,6 +3,7 @@
 #include "harness/disassembly.hpp"
 #include "harness/emulator.hpp"
 #include "harness/image.hpp"
+#include "harness/self_test.hpp"
 
 #include <array>
 #include <cstring>
@@ -39,6 +40,14 @@ std::string processor_name() {
 
 Engine this_engine() {
   return {unicorn_version(), capstone_version(), std::string(lief_version()), processor_name()};
+}
+
+Engine this_engine(std::string_view witness) {
+  Engine engine = this_engine();
+  if (witness == "host") return engine;
+  static const SelfTestSummary tested = summary_of(run_self_test());
+  engine.self_test = tested;
+  return engine;
 }
 
 }  // namespace bitwitness::cli

@@ -2,6 +2,8 @@
 #include "harness/cli/documents.hpp"
 #include "harness/cli/exit_code.hpp"
 #include "harness/cli/output.hpp"
+#include "harness/cli/self_test_text.hpp"
+#include "harness/emulator.hpp"
 #include "harness/error.hpp"
 
 #include <algorithm>
@@ -43,6 +45,12 @@ cli::Command add_documents_command(CLI::App& program) {
           }};
 }
 
+int run_self_test_alone() {
+  const SelfTest test = run_self_test();
+  cli::write_standard_output(cli::self_test_text(self_test_groups(), test, unicorn_version()));
+  return test.unknown.empty() ? cli::exit_agreed : cli::exit_differed;
+}
+
 constexpr const char* footer =
     "Exit status: 0 done, and whatever was compared agreed; 1 a difference, a value without a result, a refused file, "
     "an\n"
@@ -54,6 +62,10 @@ int run_program(int argc, char** argv) {
       "Runs an executable's own unpack routine on packed values and compares it bit for bit with a decoder.",
       "bitwitness");
   program.set_version_flag("--version", std::string("bitwitness ") + BITWITNESS_VERSION);
+  bool is_self_test = false;
+  program.add_flag("--self-test", is_self_test,
+                   "ask the emulator what processors' answers are known to, without a command: prints each kind of "
+                   "vector and each that differs; exits 0 when all of those are known quirks, 1 when not");
   program.require_subcommand(0, 1);
   program.footer(footer);
   std::vector<cli::Command> added;
@@ -72,6 +84,8 @@ int run_program(int argc, char** argv) {
   }
   const auto chosen =
       std::find_if(added.begin(), added.end(), [](const cli::Command& command) { return command.parser->parsed(); });
+  if (is_self_test && chosen != added.end()) throw Error("--self-test: goes without a command");
+  if (is_self_test) return run_self_test_alone();
   if (chosen != added.end()) return chosen->run();
   std::vector<std::string> names;
   for (const cli::Command& command : added) {

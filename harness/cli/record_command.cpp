@@ -100,7 +100,7 @@ std::vector<Task> tasks_of(const std::vector<Work>& works, const Arguments& argu
 VectorHeader header_of(const Image& image, const Selection& selection, const Task& task, const Arguments& arguments) {
   VectorHeader header;
   header.tool_version = BITWITNESS_VERSION;
-  header.engine = this_engine();
+  header.engine = this_engine(arguments.run.witness);
   // The emulator's words do not depend on the processor, and what is recorded elsewhere is to be the same bytes.
   if (arguments.run.witness == "unicorn") header.engine.cpu.clear();
   const Work& work = task.work;

@@ -102,7 +102,8 @@ std::vector<std::vector<std::byte>> parse_values(const std::vector<std::string>&
 }
 
 bool same_engine(const Engine& a, const Engine& b) {
-  return a.unicorn == b.unicorn && a.capstone == b.capstone && a.lief == b.lief && a.cpu == b.cpu;
+  return a.unicorn == b.unicorn && a.capstone == b.capstone && a.lief == b.lief && a.cpu == b.cpu &&
+         a.self_test == b.self_test;
 }
 
 RunImage image_of(const VectorHeader& header) {

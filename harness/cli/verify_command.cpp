@@ -50,10 +50,10 @@ std::vector<std::string> repeat_options(const Arguments& arguments, const Image&
   return options;
 }
 
-Report report_about(const Image& image) {
+Report report_about(const Image& image, const RunSettings& settings) {
   Report report;
   report.tool_version = BITWITNESS_VERSION;
-  report.engine = this_engine();
+  report.engine = this_engine(settings.witness);
   report.image_name = image.name();
   report.image_path = image.path();
   report.image_sha256 = image.sha256();
@@ -177,7 +177,7 @@ int run(const Arguments& arguments) {
   const Selection selection = select_routines(image, arguments.routine, DecoderUse::required, runner.stop());
   check_outputs(arguments.output, files_read(image, arguments.image, arguments.routine, arguments.values));
 
-  Report report = report_about(image);
+  Report report = report_about(image, settings);
   report.repeat_options = repeat_options(arguments, image, settings);
   report.notes.assign(image.notes().begin(), image.notes().end());
   report.notes.insert(report.notes.end(), selection.notes.begin(), selection.notes.end());

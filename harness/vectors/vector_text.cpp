@@ -1,4 +1,5 @@
 #include "harness/error.hpp"
+#include "harness/report_places.hpp"
 #include "harness/toml_reader.hpp"
 #include "harness/values.hpp"
 #include "harness/vectors/vector_file.hpp"
@@ -175,11 +176,25 @@ class TextSource : public vectors::Source {
     tool.require_known({"version"});
     header.tool_version = tool.optional_text("version").value_or("");
     const TableReader engine(table_at(reader, root, "engine"), origin_, "[engine]");
-    engine.require_known({"unicorn", "capstone", "lief", "cpu"});
+    engine.require_known({"unicorn", "capstone", "lief", "cpu", "self_test", "quirks"});
     header.engine.unicorn = engine.optional_text("unicorn").value_or("");
     header.engine.capstone = engine.optional_text("capstone").value_or("");
     header.engine.lief = engine.optional_text("lief").value_or("");
     header.engine.cpu = engine.optional_text("cpu").value_or("");
+    if (engine.has("self_test") || engine.has("quirks")) read_self_test(engine, table_at(reader, root, "engine"));
+  }
+
+  void read_self_test(const TableReader& engine, const toml::table& root) {
+    const toml::table& table = table_at(engine, root, "self_test");
+    const TableReader counts(table, origin_, "[engine.self_test]");
+    counts.require_known({"vectors", "as_hardware"});
+    constexpr std::uint64_t most = report_places::most_self_test_vectors;
+    SelfTestSummary test = {integer_at(counts, table, "vectors", most), integer_at(counts, table, "as_hardware", most),
+                            texts_at(engine, root, "quirks")};
+    if (const std::string flaw = report_places::self_test_flaw(test); !flaw.empty()) {
+      engine.fail_at("self_test", flaw);
+    }
+    header.engine.self_test = std::move(test);
   }
 
   void read_image(const TableReader& reader, const toml::table& root) {

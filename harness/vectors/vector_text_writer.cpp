@@ -76,6 +76,10 @@ std::string header_toml(const VectorHeader& header) {
   out +=
       fmt::format("\n[engine]\nunicorn = {}\ncapstone = {}\nlief = {}\ncpu = {}\n", toml_string(header.engine.unicorn),
                   toml_string(header.engine.capstone), toml_string(header.engine.lief), toml_string(header.engine.cpu));
+  if (const auto& test = header.engine.self_test) {
+    out += fmt::format("quirks = {}\nself_test = {{vectors = {}, as_hardware = {}}}\n", toml_strings(test->quirks),
+                       test->vectors, test->as_hardware);
+  }
   out += fmt::format("\n[image]\nname = {}\nsha256 = {}\nformat = {}\nstand_in = {}\n", toml_string(header.image_name),
                      toml_string(header.image_sha256), toml_string(to_string(header.image_format)), header.stand_in);
   out += fmt::format("\n[routine]\nname = {}\naddress = {}\nsignature = {}\nsha256 = {}\n", toml_string(header.routine),

@@ -1,0 +1,181 @@
+// What a processor answers to SSE instructions. Columns: see SelfTestVector.
+#include "harness/self_test_vectors.hpp"
+
+namespace bitwitness::self_test_vectors {
+namespace {
+
+using enum SelfTestShape;
+
+// clang-format off
+constexpr SelfTestVector sse_single_rows[] = {
+    {sse, "addss", "f30f58c1", 0x1f80,
+     {0xc17e2fe9bf763ec1, 0x3f3d69a9bf817865}, {0xc1790288}, {0xc17e2fe9c184333a, 0x3f3d69a9bf817865}},
+    {sse, "addss", "f30f58c1", 0x3f80,
+     {0xbf292373c1120cf1, 0xc1107f9dc02c618b}, {0xc07f0016}, {0xbf292373c151ccf7, 0xc1107f9dc02c618b}},
+    {sse, "addss", "f30f58c1", 0x5f80,
+     {0x407aa8efbff6d9d2, 0xc08e0f5a3ffe431d}, {0x4066a5b4}, {0x407aa8ef3fd67196, 0xc08e0f5a3ffe431d}},
+    {sse, "addss", "f30f58c1", 0x7f80,
+     {0xc1276b953e9fa99a, 0x40f545d4c164a1c1}, {0x3e785056}, {0xc1276b953f0de8e2, 0x40f545d4c164a1c1}},
+    {sse, "subss", "f30f5cc1", 0x1f80,
+     {0x40bf3e333e0ee180, 0xbfcb6802c0d7d107}, {0xbe31a398}, {0x40bf3e333ea0428c, 0xbfcb6802c0d7d107}},
+    {sse, "subss", "f30f5cc1", 0x7f80,
+     {0x3ef2a845be8ee5c1, 0x3f3dad5fbeb8f724}, {0xc02b2f57}, {0x3ef2a8454019529e, 0x3f3dad5fbeb8f724}},
+    {sse, "mulss", "f30f59c1", 0x1f80,
+     {0x40fc4112be93f5d5, 0x3eed0e65c1713da3}, {0x3f637a09}, {0x40fc4112be837984, 0x3eed0e65c1713da3}},
+    {sse, "mulss", "f30f59c1", 0x3f80,
+     {0x3e5a5e5cc0c8eef4, 0xc10455ff3f1f8e5b}, {0x3fc57a1d}, {0x3e5a5e5cc11affbb, 0xc10455ff3f1f8e5b}},
+    {sse, "mulss", "f30f59c1", 0x5f80,
+     {0x3f7bb987be2ec332, 0xc0241fdbc10fd56d}, {0x3eeb9fb2}, {0x3f7bb987bda0da33, 0xc0241fdbc10fd56d}},
+    {sse, "mulss", "f30f59c1", 0x7f80,
+     {0x3e79b963be2e989f, 0xc0140f5340aa2695}, {0xc0989172}, {0x3e79b9633f501ba1, 0xc0140f5340aa2695}},
+    {sse, "divss", "f30f5ec1", 0x1f80,
+     {0x4093ecc9408b3ffb, 0x40fb1c703f234c50}, {0x411fd01b}, {0x4093ecc93edf0f8a, 0x40fb1c703f234c50}},
+    {sse, "divss", "f30f5ec1", 0x5f80,
+     {0xc01056e03e7534d2, 0x3f26bc413f002917}, {0x3ffdf2fd}, {0xc01056e03df72fc2, 0x3f26bc413f002917}},
+    {sse, "sqrtss", "f30f51c1", 0x1f80,
+     {0xbe77968040adb10e, 0xc0423f3dbf421eec}, {0x3e3d9448}, {0xbe7796803edc4ce9, 0xc0423f3dbf421eec}},
+    {sse, "sqrtss", "f30f51c1", 0x5f80,
+     {0xbe9b66253e288bf4, 0xc02d4521bfa7c042}, {0x3e945c4d}, {0xbe9b66253f09ce05, 0xc02d4521bfa7c042}},
+    {sse, "divps", "0f5ec1", 0x1f80, {0xc136f8684014ee62, 0xc1692a653e2372a3},
+     {0x3e83262fc0db93b6, 0x40328762c0a19dae}, {0xc23293adbeada2b7, 0xc0a72c48bd01736a}},
+    {sse, "sqrtps", "0f51c1", 0x1f80, {0x3e2dc93abfda3cea, 0x3f3f6ee040c7d771},
+     {0x3eb2420e3f1fc351, 0x404cf4d0405f02e9}, {0x3f170d953f4a3c5d, 0x3fe50f8b3feeefe2}},
+    {sse, "mulss", "f30f59c1", 0x1f80, {0x800001}, {0x3f000000}, {0x400000}},
+    {sse, "addss", "f30f58c1", 0x3f80, {0x3f800000}, {0xbf800000}, {0x80000000}},
+    {sse, "divss", "f30f5ec1", 0x1f80, {0xbf800000}, {}, {0xff800000}},
+    {sse, "haddps", "f20f7cc1", 0x1f80, {0xbfc55f76be2046bc, 0xbe7e6a694126df43},
+     {0x41115334c11d2a05, 0x3f9a9a093e38197c}, {0x4122e599bfd9684e, 0x3fb19d38bf3d6d10}},
+};
+constexpr SelfTestVector sse_double_rows[] = {
+    {sse, "addsd", "f20f58c1", 0x1f80,
+     {0x3ff1c7d537218d86, 0xc02b9ef8c6ecb5bf}, {0xc02cdaf85f995680}, {0xc02aa1fdb8b524cf, 0xc02b9ef8c6ecb5bf}},
+    {sse, "addsd", "f20f58c1", 0x5f80,
+     {0xc00e5ca1328bb828, 0x4014559622cee895}, {0xbfc7f28842d58a41}, {0xc00fdbc9b6b910cc, 0x4014559622cee895}},
+    {sse, "subsd", "f20f5cc1", 0x1f80,
+     {0xc00c79280fb24e30, 0xc019b943e206c355}, {0xbfea69aeee3fed25}, {0xc005debc542252e7, 0xc019b943e206c355}},
+    {sse, "subsd", "f20f5cc1", 0x7f80,
+     {0x3fcbe373f80af999, 0x3fddd719489dbcf7}, {0xbfce906286c6d14e}, {0x3fdd39eb3f68e573, 0x3fddd719489dbcf7}},
+    {sse, "mulsd", "f20f59c1", 0x1f80,
+     {0x4007797484fc7d58, 0xbfe97801ce03a04d}, {0x400063703aa9e806}, {0x40180b58ae348832, 0xbfe97801ce03a04d}},
+    {sse, "mulsd", "f20f59c1", 0x5f80,
+     {0xc02187143ac0313a, 0xc007552ad05b22dd}, {0x3fe8e5d8c533fa51}, {0xc01b466921425b95, 0xc007552ad05b22dd}},
+    {sse, "divsd", "f20f5ec1", 0x1f80,
+     {0xbffc407511e8b252, 0xc02e398424c8ae00}, {0x3fd9cf65ff61586b}, {0xc011837b20e8bcfb, 0xc02e398424c8ae00}},
+    {sse, "sqrtsd", "f20f51c1", 0x1f80,
+     {0xc020d923937c4246, 0xbfdcb850f6abda4c}, {0x3ff5c27ed54706ba}, {0x3ff2a8b0282e20bf, 0xbfdcb850f6abda4c}},
+    {sse, "sqrtsd", "f20f51c1", 0x5f80,
+     {0x401e627be8f2461e, 0x3fd38e44001ea5cc}, {0x401f5d63280e2d34}, {0x400666d69bd61358, 0x3fd38e44001ea5cc}},
+    {sse, "mulpd", "660f59c1", 0x1f80, {0xbff9b04db074a60e, 0xbfd4be6bacd2e5f6},
+     {0xbfec8f0e208dda88, 0xc000cb589e868465}, {0x3ff6ed1b2cd6c5ba, 0x3fe5c60e87ca9dfa}},
+    {sse, "addsubpd", "660fd0c1", 0x1f80, {0x4020369c8f270f12, 0xc002f153a884ef65},
+     {0xbfdf46daac3c62a8, 0xc013c220f1ee68f3}, {0x402130d36488f227, 0xc01d3acac630e0a6}},
+};
+constexpr SelfTestVector sse_convert_rows[] = {
+    {sse_edx, "cvtss2si", "f30f2dd0", 0x1f80, {0x40200000}, {}, {2}},
+    {sse_edx, "cvtsd2si", "f20f2dd0", 0x1f80, {0x40a38d0000000000}, {}, {0x9c6}},
+    {sse, "cvtsd2ss", "f20f5ac1", 0x1f80,
+     {0xbf79a6933e9b400f, 0xc172a0503e51fe4f}, {0x40080d29e0be4950}, {0xbf79a6934040694f, 0xc172a0503e51fe4f}},
+    {sse, "cvtdq2ps", "0f5bc1", 0x1f80,
+     {}, {0x800000017fffffff, 0xfeffffff01000001}, {0xcf0000004f000000, 0xcb8000004b800000}},
+    {sse, "cvtps2dq", "660f5bc1", 0x1f80,
+     {}, {0xc050000040200000, 0x501502f940700000}, {0xfffffffd00000002, 0x8000000000000004}},
+    {sse_edx, "cvtss2si", "f30f2dd0", 0x5f80, {0x40100000}, {}, {3}},
+    {sse, "cvtsd2ss", "f20f5ac1", 0x5f80,
+     {0x3f99cd0fc0edabeb, 0xbf98abb83e83d680}, {0x400f79dcb9bf68c0}, {0x3f99cd0f407bcee6, 0xbf98abb83e83d680}},
+    {sse, "cvtdq2ps", "0f5bc1", 0x5f80,
+     {}, {0x800000017fffffff, 0xfeffffff01000001}, {0xceffffff4f000000, 0xcb8000004b800001}},
+    {sse_edx, "cvtss2si", "f30f2dd0", 0x7f80, {0xc0300000}, {}, {0xfffffffe}},
+    {sse_edx, "cvtsd2si", "f20f2dd0", 0x7f80, {0xc0a5818000000000}, {}, {0xfffff540}},
+    {sse, "cvtsd2ss", "f20f5ac1", 0x7f80,
+     {0xc0ee7ca4be01b1cd, 0x3e36b434c135ed5f}, {0xbfede1a4b7b73fa3}, {0xc0ee7ca4bf6f0d25, 0x3e36b434c135ed5f}},
+    {sse, "cvtdq2ps", "0f5bc1", 0x7f80,
+     {}, {0x800000017fffffff, 0xfeffffff01000001}, {0xceffffff4effffff, 0xcb8000004b800000}},
+    {sse, "cvtps2dq", "660f5bc1", 0x7f80,
+     {}, {0xc050000040200000, 0x501502f940700000}, {0xfffffffd00000002, 0x8000000000000003}},
+    {sse_edx, "cvttss2si", "f30f2cd0", 0x1f80, {0xc0300000}, {}, {0xfffffffe}},
+    {sse_edx, "cvttss2si", "f30f2cd0", 0x1f80, {0x4f32d05e}, {}, {0x80000000}},
+    {sse_edx, "cvttsd2si", "f20f2cd0", 0x5f80, {0x40fe240fd70a3d71}, {}, {0x1e240}},
+    {sse, "cvtsi2ss", "8b5620f30f2ac2", 0x1f80,
+     {0x3f3df64641442584, 0xbf9b7d9f3e27efdc}, {0x89abcdef}, {0x3f3df646ceeca864, 0xbf9b7d9f3e27efdc}},
+    {sse, "cvtsi2sd", "8b5620f20f2ac2", 0x1f80,
+     {0xbfd37fc1b2a15911, 0x3fc31c6a880e5ff6}, {0x89abcdef}, {0xc1dd950c84400000, 0x3fc31c6a880e5ff6}},
+    {sse, "cvtss2sd", "f30f5ac1", 0x1f80,
+     {0xbff9d6b3b2b8316e, 0xbfe29c61f9952d56}, {0xc087bae2}, {0xc010f75c40000000, 0xbfe29c61f9952d56}},
+    {sse, "cvttps2dq", "f30f5bc1", 0x5f80,
+     {}, {0xc070000040300000, 0xbf0000007fc00000}, {0xfffffffd00000002, 0x80000000}},
+    {sse, "cvttpd2dq", "660fe6c1", 0x1f80, {}, {0xc01f99999999999a, 0x7e37e43c8800759c}, {0x80000000fffffff9}},
+    {sse, "roundps", "660f3a08c100", 0x1f80,
+     {}, {0xc010000040200000, 0xc030000040100000}, {0xc000000040000000, 0xc040000040000000}},
+    {sse, "roundps", "660f3a08c101", 0x1f80,
+     {}, {0xc010000040200000, 0xc030000040100000}, {0xc040000040000000, 0xc040000040000000}},
+    {sse, "roundps", "660f3a08c102", 0x1f80,
+     {}, {0xc010000040200000, 0xc030000040100000}, {0xc000000040400000, 0xc000000040400000}},
+    {sse, "roundps", "660f3a08c103", 0x1f80,
+     {}, {0xc010000040200000, 0xc030000040100000}, {0xc000000040000000, 0xc000000040000000}},
+    {sse, "roundss", "660f3a0ac104", 0x3f80, {}, {0xc0100000}, {0xc0400000}},
+};
+constexpr SelfTestVector sse_compare_rows[] = {
+    {sse, "minps", "0f5dc1", 0x1f80,
+     {0x8000000000000000, 0x3f8000007fc00001}, {0x80000000, 0x7fc000013f800000}, {0x80000000, 0x7fc000013f800000}},
+    {sse, "maxps", "0f5fc1", 0x1f80,
+     {0x8000000000000000, 0x3f8000007fc00001}, {0x80000000, 0x7fc000013f800000}, {0x80000000, 0x7fc000013f800000}},
+    {sse, "cmpps 1", "0fc2c101", 0x1f80,
+     {0x400000003f800000, 0x7fc00001}, {0x3f80000040000000, 0x800000003f800000}, {0xffffffff}},
+    {sse, "cmpps 2", "0fc2c102", 0x1f80,
+     {0x400000003f800000, 0x7fc00001}, {0x3f80000040000000, 0x800000003f800000}, {0xffffffff, 0xffffffff00000000}},
+    {sse, "cmpps 5", "0fc2c105", 0x1f80, {0x400000003f800000, 0x7fc00001},
+     {0x3f80000040000000, 0x800000003f800000}, {0xffffffff00000000, 0xffffffffffffffff}},
+    {sse, "cmpps 6", "0fc2c106", 0x1f80,
+     {0x400000003f800000, 0x7fc00001}, {0x3f80000040000000, 0x800000003f800000}, {0xffffffff00000000, 0xffffffff}},
+    {sse_edx, "comiss", "0f2fc19c5a81e2d5080000", 0x1f80, {0x3f800000}, {0x40000000}, {1}},
+    {sse_edx, "comiss", "0f2fc19c5a81e2d5080000", 0x1f80, {0x40000000}, {0x3f800000}, {}},
+    {sse_edx, "comiss", "0f2fc19c5a81e2d5080000", 0x1f80, {}, {0x80000000}, {0x40}},
+    {sse_edx, "comiss", "0f2fc19c5a81e2d5080000", 0x1f80, {0x7fc00001}, {}, {0x45}},
+    {sse_edx, "ucomisd", "660f2ec19c5a81e2d5080000", 0x1f80, {0x3ff0000000000000}, {0x3ff8000000000000}, {1}},
+};
+constexpr SelfTestVector sse_shuffle_rows[] = {
+    {sse, "xorps", "0f57c1", 0x1f80, {0x123456789abcdef, 0xfedcba9876543210},
+     {0x8899aabbccddeeff, 0x7766554433221100}, {0x89baefdc45762310, 0x89baefdc45762310}},
+    {sse, "andnps", "0f55c1", 0x1f80, {0x123456789abcdef, 0xfedcba9876543210},
+     {0x8899aabbccddeeff, 0x7766554433221100}, {0x8898aa9844542210, 0x122454401220100}},
+    {sse, "shufps", "0fc6c11b", 0x1f80, {0x123456789abcdef, 0xfedcba9876543210},
+     {0x8899aabbccddeeff, 0x7766554433221100}, {0x76543210fedcba98, 0xccddeeff8899aabb}},
+    {sse, "pmaddwd", "660ff5c1", 0x1f80, {0x123456789abcdef, 0xfedcba9876543210},
+     {0x8899aabbccddeeff, 0x7766554433221100}, {0xe85a5e281af66fb0, 0xe859d8081af58328}},
+    {sse, "pshufb", "660f3800c1", 0x1f80,
+     {0x123456789abcdef, 0xfedcba9876543210}, {0x8899aabbccddeeff, 0x7766554433221100}, {0, 0x123456789abcdef}},
+    {sse, "psrad", "660f72e005", 0x1f80, {0x123456789abcdef, 0xfedcba9876543210},
+     {0x8899aabbccddeeff, 0x7766554433221100}, {0x91a2bfc4d5e6f, 0xfff6e5d403b2a190}},
+    {sse, "pmulld", "660f3840c1", 0x1f80, {0x123456789abcdef, 0xfedcba9876543210},
+     {0x8899aabbccddeeff, 0x7766554433221100}, {0x7369183d16e95311, 0xfd2608606d731000}},
+};
+constexpr SelfTestVector sse_nans_rows[] = {
+    {sse, "addss", "f30f58c1", 0x1f80, {0xffc00456}, {0x7fc00123}, {0xffc00456}},
+    {sse, "addss", "f30f58c1", 0x1f80, {0x7fc00123}, {0x7f800001}, {0x7fc00123}},
+};
+constexpr SelfTestVector sse_daz_rows[] = {
+    {sse, "addss", "f30f58c1", 0x1fc0, {5}, {3}, {}},
+    {sse, "mulss", "f30f59c1", 0x1fc0, {0x400000}, {0x7149f2ca}, {}},
+    {sse_edx, "comiss", "0f2fc19c5a81e2d5080000", 0x1fc0, {1}, {}, {0x40}},
+    {sse, "cvtss2sd", "f30f5ac1", 0x1fc0, {}, {1}, {}},
+    {sse, "sqrtss", "f30f51c1", 0x1fc0, {}, {1}, {}},
+};
+
+constexpr SelfTestGroup groups[] = {
+    {"sse-single", "computes in single precision at each rounding", false, sse_single_rows},
+    {"sse-double", "computes in double precision at each rounding", false, sse_double_rows},
+    {"sse-convert", "converts and rounds to integers at each rounding", false, sse_convert_rows},
+    {"sse-compare", "compares and takes the smaller or larger", false, sse_compare_rows},
+    {"sse-shuffle", "moves and combines bits", false, sse_shuffle_rows},
+    {"sse-nans", "keeps the first of two NaNs", false, sse_nans_rows},
+    {"sse-daz", "takes denormals for zeros under DAZ", false, sse_daz_rows},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const SelfTestGroup> sse_groups() {
+  return groups;
+}
+
+}  // namespace bitwitness::self_test_vectors
