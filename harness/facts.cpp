@@ -17,6 +17,12 @@ void FactSum::add(const std::vector<Fact>& facts) {
   for (const Fact& fact : facts) add(fact);
 }
 
+std::vector<Fact> FactSum::all() const {
+  std::vector<Fact> out;
+  for (const auto& [what, fact] : facts_) out.push_back(fact);
+  return out;
+}
+
 std::vector<Fact> FactSum::take() {
   std::vector<Fact> out;
   for (auto& [what, fact] : std::exchange(facts_, {})) out.push_back(std::move(fact));

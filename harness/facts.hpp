@@ -13,7 +13,10 @@ class FactSum {
   void add(const Fact& fact);
   void add(const std::vector<Fact>& facts);
 
-  /// Returns the sums, sorted by what they say, and leaves none.
+  /// Returns the sums, sorted by what they say.
+  [[nodiscard]] std::vector<Fact> all() const;
+
+  /// Returns them and leaves none.
   std::vector<Fact> take();
 
  private:

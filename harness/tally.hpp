@@ -41,6 +41,9 @@ class Smallest {
     for (auto& [position, finding] : kept_) change_one(finding);
   }
 
+  /// Returns the findings by position.
+  [[nodiscard]] const std::map<std::uint64_t, Finding>& by_position() const { return kept_; }
+
   std::vector<Finding> take() {
     std::vector<Finding> all;
     for (auto& [position, finding] : kept_) all.push_back(std::move(finding));
@@ -77,7 +80,7 @@ class KnownValues {
   std::map<std::vector<std::byte>, std::size_t> by_value_;
 };
 
-/// What one thread has found. The tallies of all threads merged are the same however the values were shared out.
+/// What was found of some values. The tallies of all of them merged are the same however the values were shared out.
 struct Tally {
   /// Keeps `limit` differences and as many failures, of values with so many words.
   Tally(std::size_t limit, std::size_t word_count) : differences(limit), failures(limit), differing(word_count, 0) {}

@@ -3,12 +3,7 @@
 #include "harness/disassembly.hpp"
 #include "harness/error.hpp"
 #include "harness/report_parts.hpp"
-#include "harness/sha256.hpp"
-#include "harness/vectors/vector_file.hpp"
 
-#include <deque>
-#include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,34 +12,6 @@
 
 namespace bitwitness {
 namespace {
-
-/// Chains the digests of chunks in order, whichever thread finishes first.
-class OrderedDigest {
- public:
-  /// With `keep` the digests are there in the end, too.
-  explicit OrderedDigest(bool keep) : keep_(keep) {}
-
-  void add(std::uint64_t chunk, std::string digest) {
-    pending_.emplace(chunk, std::move(digest));
-    while (!pending_.empty() && pending_.begin()->first == next_) {
-      hash_.update(std::as_bytes(std::span(pending_.begin()->second)));
-      if (keep_) kept_.push_back(std::move(pending_.begin()->second));
-      pending_.erase(pending_.begin());
-      ++next_;
-    }
-  }
-
-  std::vector<std::string> take() { return std::move(kept_); }
-
-  [[nodiscard]] std::string hex() const { return hash_.hex(); }
-
- private:
-  bool keep_;
-  Sha256 hash_;
-  std::vector<std::string> kept_;
-  std::uint64_t next_ = 0;
-  std::map<std::uint64_t, std::string> pending_;
-};
 
 class Verification {
  public:
@@ -55,15 +22,15 @@ class Verification {
         subject_(subject),
         environments_(environments),
         values_(values),
-        options_(options) {
-    while (digests_.size() < environments.size()) digests_.emplace_back(values.shard().count > 1);
-  }
+        options_(options) {}
 
   EnvironmentReports run() {
-    const auto take_chunk = [this](Tally& tally, std::size_t environment, std::uint64_t number,
-                                   const ReferenceChunk& chunk) { return take(tally, environment, number, chunk); };
-    WitnessResults results = run_witness_environments(image_, routine_, environments_, values_, take_chunk, options_);
-    if (subject_.finish && !options_.stop.stop_requested()) subject_.finish();
+    const auto take_chunk = [this](Tally& tally, std::size_t, std::uint64_t, const ReferenceChunk& chunk) {
+      return tally.compare(chunk, subject_, options_.stop);
+    };
+    const ChunkDigesting digesting = values_.shard().count > 1 ? ChunkDigesting::kept : ChunkDigesting::chained;
+    WitnessResults results = run_witness_environments(image_, routine_, environments_, values_, take_chunk, options_,
+                                                      digesting, subject_.finish);
     EnvironmentReports out;
     out.effects = std::move(results.effects);
     double seconds = 0;
@@ -71,21 +38,15 @@ class Verification {
     for (std::size_t i = 0; i < environments_.size(); ++i) {
       const double even = 1.0 / static_cast<double>(environments_.size());
       out.shares.push_back(seconds > 0 ? results.each[i].seconds / seconds : even);
-      out.runs.push_back(report(std::move(results.each[i]), environments_[i], digests_[i]));
+      out.runs.push_back(
+          report(std::move(results.each[i]), environments_[i], results.digests[i], std::move(results.chunks[i])));
     }
     return out;
   }
 
  private:
-  bool take(Tally& tally, std::size_t environment, std::uint64_t number, const ReferenceChunk& chunk) {
-    if (!tally.compare(chunk, subject_, options_.stop)) return false;
-    std::string digest = to_hex(vector_digest(chunk.packed, chunk.outcomes, chunk.words));
-    const std::scoped_lock lock(mutex_);
-    digests_[environment].add(number, std::move(digest));
-    return true;
-  }
-
-  RunReport report(WitnessResult&& result, const Environment& environment, OrderedDigest& digest) {
+  RunReport report(WitnessResult&& result, const Environment& environment, const std::string& digest,
+                   std::vector<std::string> chunks) {
     Tally& tally = result.tally;
     RunReport report;
     report.routine = routine_.name;
@@ -99,7 +60,7 @@ class Verification {
     report.distinct = values_.size();
     report.counts = tally.counts;
     report.counts.not_run = values_.size() - tally.counts.run;
-    if (report.counts.not_run == 0) report.digest = digest.hex();
+    if (report.counts.not_run == 0) report.digest = digest;
     report.fields = subject_.fields;
     report.word_names = subject_.word_names;
     report.word_kind = subject_.word_kind;
@@ -113,7 +74,7 @@ class Verification {
     report.notes.insert(report.notes.end(), result.path.begin(), result.path.end());
     for (std::string& note : report_parts::fact_notes(result.facts)) report.notes.push_back(std::move(note));
     if (const Shard shard = values_.shard(); shard.count > 1) {
-      describe_shard(report, shard, result.path.size(), std::move(result.facts), digest.take());
+      describe_shard(report, shard, result.path.size(), std::move(result.facts), std::move(chunks));
     }
     return report;
   }
@@ -138,9 +99,6 @@ class Verification {
   std::span<const Environment> environments_;
   const ValueSet& values_;
   const VerifyOptions& options_;
-
-  std::mutex mutex_;                   // guards what follows
-  std::deque<OrderedDigest> digests_;  // one per environment
 };
 
 }  // namespace

@@ -294,13 +294,17 @@ void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std
   }
 }
 
-void check_outputs(const OutputArguments& arguments, const std::vector<std::string>& inputs) {
+std::vector<OutputFile> output_files(const OutputArguments& arguments) {
   std::vector<OutputFile> outputs;
   if (arguments.json) outputs.push_back({"--json", *arguments.json});
   if (arguments.junit) outputs.push_back({"--junit", *arguments.junit});
   if (arguments.html) outputs.push_back({"--html", *arguments.html});
   if (arguments.timings) outputs.push_back({"--timings", *arguments.timings});
-  check_outputs(outputs, inputs);
+  return outputs;
+}
+
+void check_outputs(const OutputArguments& arguments, const std::vector<std::string>& inputs) {
+  check_outputs(output_files(arguments), inputs);
 }
 
 }  // namespace bitwitness::cli

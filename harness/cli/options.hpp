@@ -118,6 +118,9 @@ struct OutputFile {
   std::string path;
 };
 
+/// Returns the places of a run's results.
+std::vector<OutputFile> output_files(const OutputArguments& arguments);
+
 /// Throws Error when two results go to one place, one would overwrite a file that is read, alone or in a folder, or a
 /// file cannot be written.
 void check_outputs(const std::vector<OutputFile>& outputs, const std::vector<std::string>& inputs);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #endif
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -19,6 +20,12 @@ using Clock = std::chrono::steady_clock;
 
 /// The rate is that of the last seconds, so that the estimate follows a machine that becomes busier.
 constexpr auto window = std::chrono::seconds(8);
+constexpr std::size_t least_steps = 3;
+
+/// A rate is not told before; an estimate waits for longer, for the first values meet cold caches.
+constexpr auto least_time = std::chrono::milliseconds(500);
+constexpr auto estimate_time = std::chrono::seconds(3);
+constexpr double long_run = 30;  // seconds
 constexpr std::size_t line_width = 79;
 
 std::string duration_text(double seconds) {
@@ -51,18 +58,43 @@ std::string progress_text(const std::string& title, const Progress& progress, do
   return text;
 }
 
-ProgressLine::ProgressLine(std::string title) : title_(std::move(title)) {
-  recent_.push_back({Clock::now(), 0});
+std::string estimate_text(const std::string& title, const Progress& progress, double rate) {
+  const double seconds = static_cast<double>(progress.total - progress.done) / rate;
+  if (seconds < long_run) return {};
+  const std::string before =
+      progress.resumed == 0 ? std::string() : fmt::format(", {} of them done before", progress.resumed);
+  return fmt::format("{}: {} values{}: about {} left at the present {:.0f}/s", title, progress.total, before,
+                     duration_text(seconds), rate);
 }
 
+void RateMeter::add(Time now, std::uint64_t done) {
+  if (done == steps_.back().done) return;
+  steps_.push_back({now, done});
+  while (steps_.size() > least_steps && now - steps_[1].time > window) steps_.pop_front();
+}
+
+double RateMeter::rate(Time now) const {
+  const Step& first = steps_.front();
+  const Step& last = steps_.back();
+  const auto measured = last.time - first.time;
+  if (steps_.size() < 2 || now - first.time < least_time || measured.count() <= 0) return 0;
+  // What is under way counts from when it should have been done.
+  const auto step = measured / static_cast<std::int64_t>(steps_.size() - 1);
+  const std::chrono::duration<double> seconds = std::max(measured, now - first.time - step);
+  return static_cast<double>(last.done - first.done) / seconds.count();
+}
+
+ProgressLine::ProgressLine(std::string title) : title_(std::move(title)), begin_(Clock::now()), meter_(begin_) {}
+
 void ProgressLine::show(const Progress& progress) {
-  if (!standard_error_is_terminal()) return;
   const Clock::time_point now = Clock::now();
-  recent_.push_back({now, progress.done});
-  while (recent_.size() > 2 && now - recent_[1].time > window) recent_.pop_front();
-  const double seconds = std::chrono::duration<double>(now - recent_.front().time).count();
-  const double rate = seconds < 0.5 ? 0 : static_cast<double>(progress.done - recent_.front().done) / seconds;
-  put(progress_text(title_, progress, rate));
+  meter_.add(now, progress.done - progress.resumed);
+  const double rate = meter_.rate(now);
+  if (standard_error_is_terminal()) return put(progress_text(title_, progress, rate));
+  if (is_estimated_ || rate <= 0 || now - begin_ < estimate_time) return;
+  const std::string text = estimate_text(title_, progress, rate);
+  is_estimated_ = !text.empty();
+  if (is_estimated_) fmt::print(stderr, "{}\n", text);
 }
 
 void ProgressLine::show(const std::string& text) {

@@ -7,6 +7,7 @@
 #include "harness/cli/output.hpp"
 #include "harness/cli/progress.hpp"
 #include "harness/cli/report_output.hpp"
+#include "harness/cli/resume.hpp"
 #include "harness/cli/run_values.hpp"
 #include "harness/cli/selection.hpp"
 #include "harness/cli/surroundings.hpp"
@@ -16,6 +17,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -33,11 +35,13 @@ struct Arguments {
   EnvironmentArguments environment;
   RunArguments run;
   OutputArguments output;
+  std::optional<std::string> resume;
 };
 
 struct Timing {
   double values_seconds = 0;  ///< building the set of values; 0 when an earlier run built it
   double seconds = 0;         ///< the environment's share of what all of them took together
+  std::uint64_t values = 0;   ///< that were run in this time
 };
 
 /// The arguments beyond routine, environment and value that repeating a value needs.
@@ -73,7 +77,7 @@ std::string timings_json(const Report& report, const std::vector<Timing>& timing
     runs.push_back({{"routine", run.routine},
                     {"fpcw", fmt::format("{:04x}", run.environment.fpcw)},
                     {"mxcsr", fmt::format("{:04x}", run.environment.mxcsr)},
-                    {"values", run.counts.run},
+                    {"values", timings[i].values},
                     {"values_seconds", timings[i].values_seconds},
                     {"seconds", timings[i].seconds}});
   }
@@ -84,15 +88,18 @@ std::string timings_json(const Report& report, const std::vector<Timing>& timing
 
 void show_timing(const RunReport& run, const Timing& timing) {
   if (!standard_error_is_terminal()) return;
-  fmt::print(stderr, "{}: {} values in {:.2f} s, {:.0f} values/s\n", run.routine, run.counts.run, timing.seconds,
-             timing.seconds > 0 ? static_cast<double>(run.counts.run) / timing.seconds : 0.0);
+  fmt::print(stderr, "{}: {} values in {:.2f} s, {:.0f} values/s\n", run.routine, timing.values, timing.seconds,
+             timing.seconds > 0 ? static_cast<double>(timing.values) / timing.seconds : 0.0);
 }
 
 /// Runs every routine, in all environments at once. After an interruption the rest is reported as not run.
 class Runner {
  public:
   Runner(const Image& image, const Arguments& arguments, const RunSettings& settings)
-      : image_(image), arguments_(arguments), environments_(parse_environments(arguments.environment)) {
+      : image_(image),
+        arguments_(arguments),
+        settings_(settings),
+        environments_(parse_environments(arguments.environment)) {
     // Before an image is executed for hours of inference.
     if (arguments.values.shard) static_cast<void>(parse_shard(*arguments.values.shard));
     static_cast<void>(parse_memory(arguments.values.memory));
@@ -103,12 +110,17 @@ class Runner {
     options_.stop = interrupts_.token();
   }
 
-  void run(Report& report, std::vector<Timing>& timings, const Selection& selection) {
+  /// With a resumption, goes on with what it has, and keeps there what is found.
+  void run(Report& report, std::vector<Timing>& timings, const Selection& selection, Resumption* resumption) {
     // All sets first: a source that does not suit one routine is refused before another has run for an hour.
     std::vector<Work> works;
     for (const SelectedRoutine& selected : selection.routines) works.push_back(prepare(selected));
+    if (resumption != nullptr) begin(*resumption, works);
     const std::size_t total = works.size() * environments_.size();
-    for (const Work& work : works) {
+    for (std::size_t index = 0; index < works.size(); ++index) {
+      const Work& work = works[index];
+      options_.keeping = resumption == nullptr ? nullptr : &resumption->keeping(index);
+      const std::uint64_t done_before = resumption == nullptr ? 0 : resumption->done_before(index);
       const auto start = Clock::now();
       const std::size_t first = report.runs.size();
       const std::string numbers = environments_.size() == 1
@@ -118,7 +130,8 @@ class Runner {
       const double seconds = seconds_since(start);
       for (std::size_t i = 0; i < done.runs.size(); ++i) {
         report.runs.push_back(std::move(done.runs[i]));
-        timings.push_back({i == 0 ? work.values_seconds : 0, seconds * done.shares[i]});
+        timings.push_back(
+            {i == 0 ? work.values_seconds : 0, seconds * done.shares[i], report.runs.back().counts.run - done_before});
         show_timing(report.runs.back(), timings.back());
       }
       done.effects.first_run = first;
@@ -148,6 +161,13 @@ class Runner {
             audit_notes(audit(image_, selected.routine.address))};
   }
 
+  void begin(Resumption& resumption, const std::vector<Work>& works) {
+    std::vector<ResumedRoutine> routines;
+    for (const Work& work : works) routines.push_back({work.selected.routine, work.subject, work.values});
+    resumption.begin(fingerprint_of(image_, arguments_.image, settings_, environments_, routines), routines,
+                     environments_.size(), settings_.limit);
+  }
+
   EnvironmentReports run_one(const Work& work, const std::string& title) {
     ProgressLine line(title);
     VerifyOptions options = options_;
@@ -164,10 +184,25 @@ class Runner {
 
   const Image& image_;
   const Arguments& arguments_;
+  const RunSettings& settings_;
   std::vector<Environment> environments_;
   InterruptWatch interrupts_;
   VerifyOptions options_;
 };
+
+/// Opens the file of --resume, which is an output as the others are. Returns null when there is none.
+std::unique_ptr<Resumption> open_resumption(const Arguments& arguments, const Image& image) {
+  const std::vector<std::string> inputs = files_read(image, arguments.image, arguments.routine, arguments.values);
+  std::vector<OutputFile> outputs = output_files(arguments.output);
+  if (!arguments.resume) {
+    check_outputs(outputs, inputs);
+    return nullptr;
+  }
+  if (arguments.resume->empty() || *arguments.resume == "-") throw Error("--resume needs the name of a file");
+  outputs.push_back({"--resume", *arguments.resume});
+  check_outputs(outputs, inputs);
+  return std::make_unique<Resumption>(*arguments.resume);
+}
 
 int run(const Arguments& arguments) {
   const auto start = Clock::now();
@@ -175,18 +210,19 @@ int run(const Arguments& arguments) {
   const Image image = load_image(arguments.image);
   Runner runner(image, arguments, settings);
   const Selection selection = select_routines(image, arguments.routine, DecoderUse::required, runner.stop());
-  check_outputs(arguments.output, files_read(image, arguments.image, arguments.routine, arguments.values));
+  const std::unique_ptr<Resumption> resumption = open_resumption(arguments, image);
 
   Report report = report_about(image, settings);
   report.repeat_options = repeat_options(arguments, image, settings);
   report.notes.assign(image.notes().begin(), image.notes().end());
   report.notes.insert(report.notes.end(), selection.notes.begin(), selection.notes.end());
   std::vector<Timing> timings;
-  runner.run(report, timings, selection);
+  runner.run(report, timings, selection, resumption.get());
   const std::string timings_text = timings_json(report, timings, seconds_since(start));
   const HtmlExtras extras =
       arguments.output.html ? html_extras(image, selection, report, settings.budget, runner.stop()) : HtmlExtras();
   write_report(arguments.output, report, timings_text, extras);
+  if (resumption != nullptr) resumption->end();
 
   const Verdict verdict = report.verdict();
   return runner.interrupted() && verdict != Verdict::agree ? exit_differed : exit_code_of(verdict);
@@ -204,6 +240,11 @@ Command add_verify_command(CLI::App& program) {
   add_options(*parser, arguments->environment);
   add_options(*parser, arguments->run);
   add_options(*parser, arguments->output);
+  parser
+      ->add_option("--resume", arguments->resume,
+                   "keep what is done in this file, about every 30 s and when interrupted, and go on with what it has; "
+                   "the report is that of a run without interruption, and the file stays")
+      ->type_name("FILE");
   return {parser, [arguments] { return run(*arguments); }};
 }
 
