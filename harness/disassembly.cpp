@@ -2,11 +2,14 @@
 
 #include "harness/error.hpp"
 #include "harness/jump_tables.hpp"
+#include "harness/operands.hpp"
 #include "harness/sha256.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <capstone/capstone.h>
@@ -37,6 +40,12 @@ class Decoder {
   ~Decoder() {
     cs_free(instruction_, 1);
     cs_close(&handle_);
+  }
+
+  // Name of a register; empty when there is none.
+  [[nodiscard]] std::string_view register_name(unsigned reg) const {
+    const char* name = cs_reg_name(handle_, reg);
+    return name == nullptr ? std::string_view() : std::string_view(name);
   }
 
   // Null when the bytes are not an instruction; otherwise valid until the next call.
@@ -146,6 +155,49 @@ Instruction convert(const cs_insn& from, bool is_64_bit) {
   return out;
 }
 
+// Registers are known by their names, whose numbers differ between versions of the library.
+RegisterPart part_of(const Decoder& decoder, x86_reg reg) {
+  RegisterPart part;
+  if (reg == X86_REG_INVALID) return part;
+  const std::string_view name = decoder.register_name(static_cast<unsigned>(reg));
+  using File = RegisterPart::File;
+  if (const auto general = general_part(name)) {
+    return {File::general, general->number, general->low, general->width};
+  }
+  const auto numbered = [&](std::string_view prefix, File file, std::uint16_t width) {
+    if (const auto number = register_number(name, prefix, 32)) {
+      part = {file, static_cast<std::uint8_t>(*number), 0, width};
+    }
+    return part.file != File::none;
+  };
+  if (numbered("xmm", File::xmm, 128) || numbered("ymm", File::ymm, 256)) return part;
+  if (name == "rip" || name == "eip") return {File::instruction_pointer, 0, 0, 0};
+  constexpr std::array<std::string_view, 6> segments = {"es", "cs", "ss", "ds", "fs", "gs"};
+  if (const auto at = std::ranges::find(segments, name); at != segments.end()) {
+    return {File::segment, static_cast<std::uint8_t>(at - segments.begin()), 0, 16};
+  }
+  return {name.starts_with("st") ? File::x87 : File::other, 0, 0, 0};
+}
+
+Operand operand_of(const Decoder& decoder, const cs_x86_op& from) {
+  Operand to;
+  to.size = from.size;
+  if (from.type == X86_OP_REG) {
+    to.part = part_of(decoder, from.reg);
+  } else if (from.type == X86_OP_IMM) {
+    to.kind = Operand::Kind::immediate;
+    to.immediate = static_cast<std::uint64_t>(from.imm);
+  } else {
+    to.kind = Operand::Kind::memory;
+    to.base = part_of(decoder, from.mem.base);
+    to.index = part_of(decoder, from.mem.index);
+    to.scale = static_cast<std::uint8_t>(from.mem.scale);
+    to.displacement = from.mem.disp;
+    to.segment = part_of(decoder, from.mem.segment);
+  }
+  return to;
+}
+
 bool is_executable(const Image& image, std::uint64_t address) {
   const Segment* segment = image.find(address);
   return segment != nullptr && segment->executable && address - segment->address < segment->used;
@@ -157,6 +209,22 @@ std::optional<Instruction> disassemble_one(std::span<const std::byte> bytes, std
   const cs_insn* instruction = decoder_of_thread(is_64_bit).decode(bytes, address);
   if (instruction == nullptr) return std::nullopt;
   return convert(*instruction, is_64_bit);
+}
+
+std::optional<DetailedInstruction> take_apart(std::span<const std::byte> bytes, std::uint64_t address,
+                                              bool is_64_bit) {
+  Decoder& decoder = decoder_of_thread(is_64_bit);
+  const cs_insn* from = decoder.decode(bytes, address);
+  if (from == nullptr) return std::nullopt;
+  DetailedInstruction out;
+  out.instruction = convert(*from, is_64_bit);
+  out.bytes.assign(bytes.begin(), bytes.begin() + from->size);
+  std::tie(out.prefix, out.mnemonic) = split_mnemonic(from->mnemonic);
+  const cs_x86& x86 = from->detail->x86;
+  for (const cs_x86_op& operand : std::span(x86.operands).first(x86.op_count)) {
+    out.operands.push_back(operand_of(decoder, operand));
+  }
+  return out;
 }
 
 std::optional<Instruction> disassemble_one(const Image& image, std::uint64_t address) {

@@ -45,6 +45,42 @@ Listing disassemble_routine(const Image& image, std::uint64_t address, std::size
 /// routine.
 std::string routine_sha256(const Image& image, const Listing& listing);
 
+/// Bits [low, low + width) of a register, as an operand names it.
+struct RegisterPart {
+  enum class File : std::uint8_t { none, general, xmm, ymm, x87, segment, instruction_pointer, other };
+  File file = File::none;
+  std::uint8_t number = 0;  ///< general ones as in signature.hpp; segments es cs ss ds fs gs
+  std::uint8_t low = 0;
+  std::uint16_t width = 0;
+};
+
+/// What an instruction works on. x87 instructions leave operands out, and which differs between versions of the
+/// disassembler: only their memory operand and their bytes can be relied on.
+struct Operand {
+  enum class Kind : std::uint8_t { register_part, immediate, memory };
+  Kind kind = Kind::register_part;
+  std::uint8_t size = 0;        ///< bytes
+  RegisterPart part;            ///< register_part
+  std::uint64_t immediate = 0;  ///< sign-extended to 64 bits
+  RegisterPart base;            ///< memory; without one, File::none
+  RegisterPart index;
+  std::uint8_t scale = 1;
+  std::int64_t displacement = 0;
+  RegisterPart segment;  ///< as named by a prefix
+};
+
+/// An instruction taken apart.
+struct DetailedInstruction {
+  Instruction instruction;
+  std::string mnemonic;  ///< without prefixes: "movsd" of "rep movsd …"
+  std::string prefix;    ///< "rep", "repe", "repne", "lock" or empty
+  std::vector<std::byte> bytes;
+  std::vector<Operand> operands;
+};
+
+/// Decodes one instruction from bytes that stand at `address`. Nothing when they are not one.
+std::optional<DetailedInstruction> take_apart(std::span<const std::byte> bytes, std::uint64_t address, bool is_64_bit);
+
 /// Version of the disassembler, e.g. "4.0.2".
 std::string capstone_version();
 

@@ -7,6 +7,16 @@
 #include <string>
 
 namespace bitwitness {
+
+std::optional<unsigned> register_number(std::string_view word, std::string_view prefix, unsigned end) {
+  if (!word.starts_with(prefix)) return std::nullopt;
+  word.remove_prefix(prefix.size());
+  unsigned number = 0;
+  const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc() || rest != word.data() + word.size() || number >= end) return std::nullopt;
+  return number;
+}
+
 namespace {
 
 /// Names of one register in its four widths.
@@ -23,22 +33,12 @@ constexpr std::array<RegisterNames, 8> legacy_names = {{{{"eax", "rax", "ax", "a
                                                         {{"esi", "rsi", "si", "sil", "esi"}},
                                                         {{"edi", "rdi", "di", "dil", "edi"}}}};
 
-/// "xmm12" with prefix "xmm" is 12.
-std::optional<unsigned> number_behind(std::string_view word, std::string_view prefix, unsigned end) {
-  if (!word.starts_with(prefix)) return std::nullopt;
-  word.remove_prefix(prefix.size());
-  unsigned number = 0;
-  const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc() || rest != word.data() + word.size() || number >= end) return std::nullopt;
-  return number;
-}
-
 std::optional<unsigned> general_number(std::string_view word) {
   for (unsigned reg = 0; reg < legacy_names.size(); ++reg) {
     if (std::ranges::find(legacy_names.at(reg).names, word) != legacy_names.at(reg).names.end()) return reg;
   }
   if (word.size() > 2 && std::string_view("dwb").find(word.back()) != std::string_view::npos) word.remove_suffix(1);
-  const auto number = number_behind(word, "r", 16);
+  const auto number = register_number(word, "r", 16);
   return number && *number >= 8 ? number : std::nullopt;
 }
 
@@ -95,6 +95,38 @@ Reading type_behind(std::string_view name) {
 
 }  // namespace
 
+std::optional<GeneralPart> general_part(std::string_view name) {
+  const auto number = general_number(name);
+  if (!number) return std::nullopt;
+  GeneralPart part{static_cast<std::uint8_t>(*number), 0, 64};
+  if (name.size() == 2 && name[1] == 'h') return GeneralPart{part.number, 8, 8};
+  if (*number >= 8) {
+    part.width = name.back() == 'd' ? 32 : name.back() == 'w' ? 16 : name.back() == 'b' ? 8 : 64;
+  } else if (name.front() != 'r') {
+    part.width = name.front() == 'e' ? 32 : name.back() == 'l' ? 8 : 16;
+  }
+  return part;
+}
+
+std::pair<std::string, std::string> split_mnemonic(std::string_view text) {
+  std::string prefix;
+  while (true) {
+    const std::size_t space = text.find(' ');
+    if (space == std::string_view::npos) break;
+    const std::string_view word = text.substr(0, space);
+    text.remove_prefix(space + 1);
+    if (word == "repz") {
+      prefix = "repe";
+    } else if (word == "repnz") {
+      prefix = "repne";
+    } else if (word == "rep" || word == "repe" || word == "repne" || word == "lock") {
+      prefix = word;
+    }
+  }
+  if (text == "ret" || text == "jmp" || text == "call") prefix.clear();
+  return {prefix, std::string(text)};
+}
+
 Operands operands_of(std::string_view text) {
   Operands operands;
   const std::string_view mnemonic = mnemonic_of(text);
@@ -110,7 +142,7 @@ Operands operands_of(std::string_view text) {
     rest.remove_prefix(word.size());
     if (const auto reg = general_number(word)) {
       operands.general = static_cast<std::uint16_t>(operands.general | 1U << *reg);
-    } else if (const auto xmm = number_behind(word, "xmm", 16)) {
+    } else if (const auto xmm = register_number(word, "xmm", 16)) {
       operands.xmm = static_cast<std::uint16_t>(operands.xmm | 1U << *xmm);
     } else if (word == "st") {
       unsigned index = 0;

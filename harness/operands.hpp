@@ -1,9 +1,29 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace bitwitness {
+
+/// A general register or a part of one, by its name.
+struct GeneralPart {
+  std::uint8_t number = 0;  ///< as in signature.hpp
+  std::uint8_t low = 0;     ///< 8 for ah, ch, dh, bh
+  std::uint16_t width = 0;
+};
+
+/// Reads a name such as "eax", "ah", "sil" or "r8d"; nothing when it is none.
+std::optional<GeneralPart> general_part(std::string_view name);
+
+/// Reads the number behind a prefix, below `end`: 12 of "xmm12".
+std::optional<unsigned> register_number(std::string_view name, std::string_view prefix, unsigned end);
+
+/// Splits what a disassembler gives as a mnemonic into "rep", "repe", "repne", "lock" or nothing, and the rest.
+/// Prefixes without a meaning (of a jump or return) are dropped.
+std::pair<std::string, std::string> split_mnemonic(std::string_view text);
 
 /// How the bytes of an access are to be read, as far as its instruction tells.
 enum class Reading : std::uint8_t {
