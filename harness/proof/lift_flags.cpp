@@ -32,10 +32,7 @@ void Flags::set_difference(NodeId x, NodeId y, NodeId result, bool keep_carry) {
 
 void Flags::set_logic(NodeId result) {
   set_result(result);
-  // x - 0 neither borrows nor overflows.
-  for (const Flag flag : {Flag::carry, Flag::overflow}) {
-    at(flag) = {Recipe::From::sum, result, result, result, "clear"};
-  }
+  for (const Flag flag : {Flag::carry, Flag::overflow}) set_recipe(flag, Recipe::From::clear, 0, 0, 0);
 }
 
 void Flags::set(Flag flag, NodeId bit) {
@@ -68,7 +65,7 @@ void Flags::set_comparison(Store& store, NodeId x, NodeId y, const FloatMode& mo
 NodeId Flags::make(Store& store, Flag flag, const Recipe& recipe) const {
   const auto sign_of = [&store](NodeId id) { return store.extract(id, store.width(id) - 1, 1); };
   if (recipe.from == Recipe::From::undefined) return store.unknown(1, recipe.why);
-  if (recipe.why == "clear") return store.bit(false);
+  if (recipe.from == Recipe::From::clear) return store.bit(false);
   switch (flag) {
     case Flag::zero:
       if (compared_ == Compared::integers) return store.equal(x_, y_);

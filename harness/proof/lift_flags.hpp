@@ -34,7 +34,7 @@ class Flags {
 
  private:
   struct Recipe {
-    enum class From : std::uint8_t { node, undefined, result, sum, difference };
+    enum class From : std::uint8_t { node, undefined, clear, result, sum, difference };
     From from = From::undefined;
     NodeId x = 0;
     NodeId y = 0;

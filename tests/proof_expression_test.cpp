@@ -1,0 +1,2 @@
+#include "tests/catch.hpp"
+TEST_CASE("x") { CHECK(true); }
