@@ -211,8 +211,7 @@ std::optional<Instruction> disassemble_one(std::span<const std::byte> bytes, std
   return convert(*instruction, is_64_bit);
 }
 
-std::optional<DetailedInstruction> take_apart(std::span<const std::byte> bytes, std::uint64_t address,
-                                              bool is_64_bit) {
+std::optional<DetailedInstruction> take_apart(std::span<const std::byte> bytes, std::uint64_t address, bool is_64_bit) {
   Decoder& decoder = decoder_of_thread(is_64_bit);
   const cs_insn* from = decoder.decode(bytes, address);
   if (from == nullptr) return std::nullopt;

@@ -18,7 +18,7 @@ namespace bitwitness::tests {
 namespace {
 
 constexpr std::size_t half_size = 16;
-constexpr std::size_t value_size = 2 * half_size;
+constexpr std::size_t value_size = trial_value_size;
 constexpr std::size_t values_per_environment = 700;
 
 // ---- numbers
@@ -216,6 +216,8 @@ std::vector<Place> result_places(const Trial& trial) {
   return places;
 }
 
+}  // namespace
+
 std::vector<std::byte> draw_values(const Trial& trial, RandomWords& random, std::size_t count) {
   const std::vector<Place> places = operand_places(trial.shape);
   const Form form = form_of(trial.shape);
@@ -243,6 +245,8 @@ std::vector<std::byte> draw_values(const Trial& trial, RandomWords& random, std:
   }
   return values;
 }
+
+namespace {
 
 // ---- code
 
@@ -302,6 +306,12 @@ FileBytes code_of(const Trial& trial) {
   return code;
 }
 
+}  // namespace
+
+bool is_x87(Shape shape) {
+  return form_of(shape).is_x87;
+}
+
 std::vector<Environment> environments_of(Shape shape) {
   const Form form = form_of(shape);
   if (form.is_x87) return {{0x007f}, {0x027f}, {0x037f}, {0x067f}, {0x0a7f}, {0x0e7f}, {0x0f7f}};
@@ -312,6 +322,8 @@ std::vector<Environment> environments_of(Shape shape) {
     all.push_back({0x027f, mxcsr});
   return all;
 }
+
+namespace {
 
 bool is_plain(const std::byte* bytes, const std::vector<Place>& places, const Environment& environment) {
   constexpr std::uint32_t zeroing = 0x8040;

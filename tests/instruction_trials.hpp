@@ -2,6 +2,7 @@
 // Runs single instructions on both witnesses, with values of every kind, and counts where their bits differ.
 #include "harness/image.hpp"
 #include "harness/machine.hpp"
+#include "harness/value_generators.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +54,18 @@ struct Trial {
 
   [[nodiscard]] std::string mnemonic() const { return text.substr(0, text.find(' ')); }
 };
+
+/// Bytes of a value that an instruction is tried with.
+inline constexpr std::size_t trial_value_size = 32;
+
+/// Whether a shape is one of the x87 unit.
+bool is_x87(Shape shape);
+
+/// Control words under which a shape is tried.
+std::vector<Environment> environments_of(Shape shape);
+
+/// Draws values of every kind, one behind the other.
+std::vector<std::byte> draw_values(const Trial& trial, RandomWords& random, std::size_t count);
 
 /// Every instruction that is tried, in every form that is.
 std::vector<Trial> all_trials();

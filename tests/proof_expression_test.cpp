@@ -1,2 +1,4 @@
 #include "tests/catch.hpp"
-TEST_CASE("x") { CHECK(true); }
+TEST_CASE("x") {
+  CHECK(true);
+}

@@ -91,8 +91,7 @@ Trial try_routine(Store& store, const Image& image, const Routine& routine, cons
       Path path;
       path.lift = lifter.run(value, environment);
       if (!path.lift.lifted) {
-        trial.first_failure =
-            fmt::format("0x{:x} {}: {}", path.lift.address, path.lift.instruction, path.lift.reason);
+        trial.first_failure = fmt::format("0x{:x} {}: {}", path.lift.address, path.lift.instruction, path.lift.reason);
         return trial;
       }
       REQUIRE(path.lift.words.size() == words);
@@ -143,7 +142,15 @@ TEST_CASE("both forms of both stand-ins are lifted to what the machine computes"
       const Routine routine{"unpack", form.address, parse_signature(form.signature)};
       const Trial trial = try_routine(store, image, routine, {fpcw, 0x1f80}, 6000, 1 + fpcw);
       check_agrees(trial, form.paths);
-      if (form.signature.starts_with("cdecl") && fpcw == 0x27f) for (auto&p: trial.paths) { std::cout<<"PATH "<<p.values<<" executed "<<p.lift.executed<<"\n"; for(auto&c:p.lift.path) std::cout<<"  if "<<c.taken<<" kind "<<int(c.kind)<<" "<<to_text(store,c.condition,30)<<"\n"; for (auto w: p.lift.words) std::cout<<"   "<<to_text(store,w,30)<<"\n"; break;}
+      if (form.signature.starts_with("cdecl") && fpcw == 0x27f)
+        for (auto& p : trial.paths) {
+          std::cout << "PATH " << p.values << " executed " << p.lift.executed << "\n";
+          for (auto& c : p.lift.path)
+            std::cout << "  if " << c.taken << " kind " << int(c.kind) << " " << to_text(store, c.condition, 30)
+                      << "\n";
+          for (auto w : p.lift.words) std::cout << "   " << to_text(store, w, 30) << "\n";
+          break;
+        }
     }
   }
 }

@@ -51,7 +51,8 @@ void CallEntry::place_buffers(LiftState& state) const {
   for (const Slot& slot : plan_.slots) {
     if (slot.role != Role::in) {
       const std::uint64_t page = slot.region.address & ~(page_size - 1);
-      state.memory.add_area({page, round_up_to_page(slot.region.end() - page)}, true, "of a result before it is written");
+      state.memory.add_area({page, round_up_to_page(slot.region.end() - page)}, true,
+                            "of a result before it is written");
     }
     if (slot.role == Role::out) continue;
     std::size_t packed = slot.packed_offset;
@@ -86,9 +87,8 @@ void CallEntry::place_registers(LiftState& state) const {
                               : store.unknown(state.word, register_text(i, plan_.is_64_bit) + " at entry");
     Bits value = 0;
     for (std::size_t lane = 4; lane-- > 0;) value = value << 32 | plan_.xmm.at(i).at(lane);
-    state.xmm.at(i) = plan_.xmm.at(i) == other_.xmm.at(i)
-                          ? store.constant(max_width, value)
-                          : store.unknown(max_width, fmt::format("xmm{} at entry", i));
+    state.xmm.at(i) = plan_.xmm.at(i) == other_.xmm.at(i) ? store.constant(max_width, value)
+                                                          : store.unknown(max_width, fmt::format("xmm{} at entry", i));
   }
 }
 

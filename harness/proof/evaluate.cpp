@@ -100,6 +100,8 @@ Bits compute(const Store& store, const Node& node, const std::array<Bits, 3>& op
       return look_up(store, node, a);
     case Kind::float_convert:
       return processor_convert(node.source, node.mode, a);
+    case Kind::float_widen:
+      return processor_widen(node.source, a);
     case Kind::float_from_integer:
       return processor_from_integer(node.mode, operand_width(0), a);
     case Kind::float_to_integer:
@@ -143,8 +145,7 @@ void Evaluation::run(std::span<const std::byte> packed) {
       out = input_bits(packed, node.low, node.width);
       continue;
     }
-    out = compute(store_, node,
-                  {values_[step.operands[0]], values_[step.operands[1]], values_[step.operands[2]]});
+    out = compute(store_, node, {values_[step.operands[0]], values_[step.operands[1]], values_[step.operands[2]]});
   }
 }
 

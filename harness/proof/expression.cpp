@@ -3,7 +3,6 @@
 #include "harness/proof/evaluate.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
 #include <string_view>
 
@@ -21,13 +20,11 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
 }
 
 std::uint64_t hash_of(const Node& node) {
-  std::uint64_t hash = mixed(0, static_cast<std::uint64_t>(node.kind) | std::uint64_t{node.width} << 8 |
-                                    static_cast<std::uint64_t>(node.mode.format) << 16 |
-                                    std::uint64_t{node.mode.precision} << 24 |
-                                    static_cast<std::uint64_t>(node.mode.rounding) << 32 |
-                                    static_cast<std::uint64_t>(node.source) << 40 |
-                                    std::uint64_t{node.mode.denormals_are_zero} << 48 |
-                                    std::uint64_t{node.mode.flush_to_zero} << 49);
+  std::uint64_t hash = mixed(
+      0, static_cast<std::uint64_t>(node.kind) | std::uint64_t{node.width} << 8 |
+             static_cast<std::uint64_t>(node.mode.format) << 16 | std::uint64_t{node.mode.precision} << 24 |
+             static_cast<std::uint64_t>(node.mode.rounding) << 32 | static_cast<std::uint64_t>(node.source) << 40 |
+             std::uint64_t{node.mode.denormals_are_zero} << 48 | std::uint64_t{node.mode.flush_to_zero} << 49);
   for (const NodeId operand : node.parts()) hash = mixed(hash, operand);
   return mixed(mixed(hash, node.low), node.high);
 }
@@ -37,12 +34,43 @@ bool is_same(const Node& a, const Node& b) {
          a.low == b.low && a.high == b.high && a.mode == b.mode && a.source == b.source;
 }
 
-constexpr std::array kind_names = std::to_array<std::string_view>(
-    {"constant", "input", "unknown", "concat", "extract", "sign_extend", "bit_and", "bit_or", "bit_xor", "bit_not",
-     "add", "subtract", "multiply", "shift_left", "shift_right", "shift_right_signed", "rotate_left", "equal",
-     "less_unsigned", "less_signed", "choose", "table", "float_add", "float_subtract", "float_multiply", "float_divide",
-     "float_sqrt", "float_min", "float_max", "float_convert", "float_from_integer", "float_to_integer", "float_round",
-     "float_unordered", "float_less", "float_equal"});
+constexpr std::array kind_names = std::to_array<std::string_view>({"constant",
+                                                                   "input",
+                                                                   "unknown",
+                                                                   "concat",
+                                                                   "extract",
+                                                                   "sign_extend",
+                                                                   "bit_and",
+                                                                   "bit_or",
+                                                                   "bit_xor",
+                                                                   "bit_not",
+                                                                   "add",
+                                                                   "subtract",
+                                                                   "multiply",
+                                                                   "shift_left",
+                                                                   "shift_right",
+                                                                   "shift_right_signed",
+                                                                   "rotate_left",
+                                                                   "equal",
+                                                                   "less_unsigned",
+                                                                   "less_signed",
+                                                                   "choose",
+                                                                   "table",
+                                                                   "float_add",
+                                                                   "float_subtract",
+                                                                   "float_multiply",
+                                                                   "float_divide",
+                                                                   "float_sqrt",
+                                                                   "float_min",
+                                                                   "float_max",
+                                                                   "float_convert",
+                                                                   "float_widen",
+                                                                   "float_from_integer",
+                                                                   "float_to_integer",
+                                                                   "float_round",
+                                                                   "float_unordered",
+                                                                   "float_less",
+                                                                   "float_equal"});
 static_assert(kind_names.size() == static_cast<std::size_t>(Kind::float_equal) + 1);
 
 std::string mode_text(const Node& node) {
@@ -50,7 +78,7 @@ std::string mode_text(const Node& node) {
   constexpr std::array roundings = std::to_array<std::string_view>({"", " down", " up", " to zero"});
   std::string text(formats.at(static_cast<std::size_t>(node.mode.format)));
   if (node.mode.format == Format::x80) text += fmt::format(":{}", node.mode.precision);
-  if (node.kind == Kind::float_convert) {
+  if (node.kind == Kind::float_convert || node.kind == Kind::float_widen) {
     text += fmt::format(" from {}", formats.at(static_cast<std::size_t>(node.source)));
   }
   text += roundings.at(static_cast<std::size_t>(node.mode.rounding));
@@ -84,7 +112,7 @@ void Store::grow() {
 }
 
 NodeId Store::add_node(Node node) {
-  assert(node.width >= 1 && node.width <= max_width);
+  require(node.width >= 1 && node.width <= max_width);
   const std::size_t mask = slots_.size() - 1;
   std::size_t slot = hash_of(node) & mask;
   for (; slots_[slot] != no_node; slot = (slot + 1) & mask) {
@@ -158,7 +186,7 @@ std::size_t Store::add_table(std::uint64_t address, std::span<const std::byte> b
 }
 
 NodeId Store::look_up(NodeId address, std::size_t table, unsigned bytes) {
-  assert(bytes >= 1 && bytes <= max_width / 8 && table < tables_.size());
+  require(bytes >= 1 && bytes <= max_width / 8 && table < tables_.size());
   return make(Kind::table, 8 * bytes, std::span(&address, 1), table);
 }
 
@@ -208,6 +236,8 @@ NodeId Store::rebuild(const Node& node, std::span<const NodeId> o) {
       return float_sqrt(o[0], node.mode);
     case Kind::float_convert:
       return float_convert(o[0], node.source, node.mode);
+    case Kind::float_widen:
+      return float_widen(o[0], node.source);
     case Kind::float_from_integer:
       return float_from_integer(o[0], node.mode);
     case Kind::float_to_integer:

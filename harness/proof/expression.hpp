@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,7 @@ enum class Kind : std::uint8_t {
   float_min,           ///< SSE: a < b ? a : b, so b when one is NaN or both are zero
   float_max,           ///< SSE: a > b ? a : b
   float_convert,       ///< a from format `source`; sNaN becomes quiet
+  float_widen,         ///< a from f32 or f64 to x80 where sNaN stays what it is: x87's operand in memory
   float_from_integer,  ///< a as a signed integer
   float_to_integer,    ///< a, rounded; 0x80…0 when it does not fit or is no number
   float_round,         ///< a, rounded to an integer, x80 only
@@ -85,7 +87,7 @@ struct Node {
   bool has_input = false;    ///< depends on the packed value
   bool has_unknown = false;  ///< depends on something unknown
   FloatMode mode;            ///< float_…: of the result, or of the operands where the result is a bit or an integer
-  Format source = Format::f64;  ///< float_convert: of the operand
+  Format source = Format::f64;  ///< float_convert, float_widen: of the operand
   std::array<NodeId, 3> operands{};
   std::uint64_t low = 0;   ///< see Kind; of a constant the lower half
   std::uint64_t high = 0;  ///< of a constant the upper half
@@ -115,10 +117,16 @@ constexpr std::uint8_t precision_of(Format format) {
   return format == Format::f32 ? 24 : format == Format::f64 ? 53 : 64;
 }
 
-/// Holds expressions, each once. The functions that make them simplify what is equal for every value of the operands, NaN
-/// and signed zeros included: constants are folded (floating-point ones by this computer's processor), masks and shifts by
-/// constants become extracts and concats with zeros, bytes that belong together are joined again. Widths must fit as
-/// said; whether they do is asserted, not reported. Not thread-safe.
+/// Operands of widths that do not belong together: a mistake of whoever made the expression.
+class MisfitError : public std::logic_error {
+ public:
+  MisfitError() : std::logic_error("an expression has operands of widths that do not belong together") {}
+};
+
+/// Holds expressions, each once. The functions that make them simplify what is equal for every value of the operands,
+/// NaN and signed zeros included: constants are folded (floating-point ones by this computer's processor), masks and
+/// shifts by constants become extracts and concats with zeros, bytes that belong together are joined again. Widths that
+/// do not fit as said throw MisfitError. Not thread-safe.
 class Store {
  public:
   Store();
@@ -172,6 +180,8 @@ class Store {
   NodeId float_round(NodeId a, const FloatMode& mode);
   /// From a format to that of the mode.
   NodeId float_convert(NodeId a, Format source, const FloatMode& mode);
+  /// From f32 or f64 to x80, exactly; a float_convert where there can be no sNaN.
+  NodeId float_widen(NodeId a, Format source);
   NodeId float_from_integer(NodeId a, const FloatMode& mode);
   NodeId float_to_integer(NodeId a, const FloatMode& mode, unsigned width);  ///< width 16, 32 or 64
   /// float_unordered, _less or _equal.
@@ -183,6 +193,10 @@ class Store {
 
  private:
   struct Parts;
+
+  static void require(bool fits) {
+    if (!fits) throw MisfitError();
+  }
 
   NodeId add_node(Node node);
   NodeId add_folded(Node node);
@@ -198,6 +212,7 @@ class Store {
   bool are_disjoint(NodeId a, NodeId b) const;
   NodeId equal_to_constant(NodeId a, NodeId constant);
   unsigned zero_top(NodeId id) const;
+  bool is_never_signalling(NodeId id, Format format) const;
 
   std::vector<Node> nodes_;
   std::vector<NodeId> slots_;  // open addressing; empty ones hold no_node

@@ -3,7 +3,6 @@
 #include "harness/proof/expression.hpp"
 
 #include <algorithm>
-#include <cassert>
 
 namespace bitwitness::proof {
 namespace {
@@ -98,7 +97,7 @@ NodeId Store::extract(NodeId from, unsigned first_bit, unsigned width) {
 
 NodeId Store::extract_from(NodeId from, unsigned first_bit, unsigned width, unsigned depth) {
   const Node node = nodes_[from];
-  assert(width >= 1 && first_bit + width <= node.width);
+  require(width >= 1 && first_bit + width <= node.width);
   if (width == node.width) return from;
   const auto again = [&](NodeId operand, unsigned first) { return extract_from(operand, first, width, depth - 1); };
   switch (node.kind) {
@@ -161,14 +160,14 @@ NodeId Store::extract_from(NodeId from, unsigned first_bit, unsigned width, unsi
 }
 
 NodeId Store::zero_extend(NodeId from, unsigned to) {
-  assert(to >= width(from));
+  require(to >= width(from));
   if (to == width(from)) return from;
   return concat(constant(to - width(from), 0), from);
 }
 
 NodeId Store::sign_extend(NodeId from, unsigned to) {
   const Node node = nodes_[from];
-  assert(to >= node.width);
+  require(to >= node.width);
   if (to == node.width) return from;
   if (node.kind == Kind::sign_extend) return sign_extend(node.operands[0], to);
   if (node.kind == Kind::concat && nodes_[node.operands[0]].kind == Kind::constant) {
@@ -229,7 +228,7 @@ std::optional<NodeId> Store::bitwise_by_parts(Kind kind, NodeId a, NodeId b) {
 }
 
 NodeId Store::bitwise(Kind kind, NodeId a, NodeId b) {
-  assert(width(a) == width(b));
+  require(width(a) == width(b));
   if (is_constant(a) || (!is_constant(b) && a > b)) std::swap(a, b);
   const unsigned all = width(a);
   if (a == b) return kind == Kind::bit_xor ? constant(all, 0) : a;

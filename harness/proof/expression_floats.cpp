@@ -2,7 +2,6 @@
 #include "harness/proof/expression.hpp"
 
 #include <algorithm>
-#include <cassert>
 
 namespace bitwitness::proof {
 namespace {
@@ -41,29 +40,29 @@ NodeId Store::make_float(Kind kind, unsigned width, std::span<const NodeId> oper
 }
 
 NodeId Store::float_binary(Kind kind, NodeId a, NodeId b, const FloatMode& mode) {
-  assert(width(a) == width_of(mode.format) && width(b) == width(a));
+  require(width(a) == width_of(mode.format) && width(b) == width(a));
   const bool picks_one = kind == Kind::float_min || kind == Kind::float_max;
-  assert(!picks_one || mode.format != Format::x80);
+  require(!picks_one || mode.format != Format::x80);
   const std::array operands = {a, b};
   return make_float(kind, width(a), operands, picks_one ? without_rounding(mode) : normalized(mode));
 }
 
 NodeId Store::float_sqrt(NodeId a, const FloatMode& mode) {
-  assert(width(a) == width_of(mode.format));
+  require(width(a) == width_of(mode.format));
   FloatMode used = normalized(mode);
   used.flush_to_zero = false;  // no root is a denormal
   return make_float(Kind::float_sqrt, width(a), std::span(&a, 1), used);
 }
 
 NodeId Store::float_round(NodeId a, const FloatMode& mode) {
-  assert(mode.format == Format::x80 && width(a) == width_of(mode.format));
+  require(mode.format == Format::x80 && width(a) == width_of(mode.format));
   FloatMode used = without_rounding(mode);
   used.rounding = mode.rounding;
   return make_float(Kind::float_round, width(a), std::span(&a, 1), used);
 }
 
 NodeId Store::float_convert(NodeId a, Format source, const FloatMode& mode) {
-  assert(width(a) == width_of(source) && source != mode.format);
+  require(width(a) == width_of(source) && source != mode.format);
   FloatMode used = normalized(mode);
   used.precision = precision_of(mode.format);  // it is the format that a conversion rounds to
   const bool is_x87 = source == Format::x80 || mode.format == Format::x80;
@@ -75,19 +74,49 @@ NodeId Store::float_convert(NodeId a, Format source, const FloatMode& mode) {
     used.rounding = Rounding::nearest;
     used.flush_to_zero = false;
   }
+  // There and back, and no sNaN that would have become quiet, no denormal that would have been flushed.
+  const Node node = nodes_[a];
+  const bool is_back = node.kind == Kind::float_convert && node.source == mode.format && mode.format < source;
+  const bool flushes = used.flush_to_zero || used.denormals_are_zero || node.mode.denormals_are_zero;
+  if (is_back && !flushes && is_never_signalling(node.operands[0], mode.format)) return node.operands[0];
   return make_float(Kind::float_convert, width_of(mode.format), std::span(&a, 1), used, source);
+}
+
+/// Arithmetic and conversions give quiet NaNs. min, max and moves may hand on a signalling one.
+bool Store::is_never_signalling(NodeId id, Format format) const {
+  const Node& node = nodes_[id];
+  switch (node.kind) {
+    case Kind::float_add:
+    case Kind::float_subtract:
+    case Kind::float_multiply:
+    case Kind::float_divide:
+    case Kind::float_sqrt:
+    case Kind::float_convert:
+    case Kind::float_from_integer:
+    case Kind::float_round:
+      return node.mode.format == format;
+    default:
+      return false;
+  }
+}
+
+NodeId Store::float_widen(NodeId a, Format source) {
+  require(width(a) == width_of(source) && source != Format::x80);
+  const FloatMode mode{Format::x80, precision_of(Format::x80), Rounding::nearest, false, false};
+  if (is_never_signalling(a, source)) return float_convert(a, source, mode);
+  return make_float(Kind::float_widen, width_of(Format::x80), std::span(&a, 1), mode, source);
 }
 
 NodeId Store::float_from_integer(NodeId a, const FloatMode& mode) {
   FloatMode used = without_rounding(mode);
   used.denormals_are_zero = false;
   if (width(a) > precision_of(mode.format)) used.rounding = mode.rounding;
-  assert(width(a) == 16 || width(a) == 32 || width(a) == 64);
+  require(width(a) == 16 || width(a) == 32 || width(a) == 64);
   return make_float(Kind::float_from_integer, width_of(mode.format), std::span(&a, 1), used);
 }
 
 NodeId Store::float_to_integer(NodeId a, const FloatMode& mode, unsigned to) {
-  assert(width(a) == width_of(mode.format) && (to == 16 || to == 32 || to == 64));
+  require(width(a) == width_of(mode.format) && (to == 16 || to == 32 || to == 64));
   const Node node = nodes_[a];
   if (node.kind == Kind::float_from_integer && width(node.operands[0]) <= precision_of(mode.format) &&
       width(node.operands[0]) <= to) {
@@ -99,7 +128,7 @@ NodeId Store::float_to_integer(NodeId a, const FloatMode& mode, unsigned to) {
 }
 
 NodeId Store::float_compare(Kind kind, NodeId a, NodeId b, const FloatMode& mode) {
-  assert(width(a) == width_of(mode.format) && width(b) == width(a));
+  require(width(a) == width_of(mode.format) && width(b) == width(a));
   FloatMode used = without_rounding(mode);
   if (kind == Kind::float_unordered) used.denormals_are_zero = false;
   if (kind != Kind::float_less && a > b) std::swap(a, b);

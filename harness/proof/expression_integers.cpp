@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 
 namespace bitwitness::proof {
 namespace {
@@ -44,7 +43,7 @@ bool Store::are_disjoint(NodeId a, NodeId b) const {
 }
 
 NodeId Store::add(NodeId a, NodeId b) {
-  assert(width(a) == width(b));
+  require(width(a) == width(b));
   if (is_constant(a) || (!is_constant(b) && a > b)) std::swap(a, b);
   if (is_constant(b, 0)) return a;
   const Node left = nodes_[a];
@@ -57,7 +56,7 @@ NodeId Store::add(NodeId a, NodeId b) {
 }
 
 NodeId Store::subtract(NodeId a, NodeId b) {
-  assert(width(a) == width(b));
+  require(width(a) == width(b));
   const unsigned all = width(a);
   if (a == b) return constant(all, 0);
   if (is_constant(b)) return add(a, constant(all, Bits{0} - nodes_[b].value()));
@@ -67,7 +66,7 @@ NodeId Store::subtract(NodeId a, NodeId b) {
 }
 
 NodeId Store::multiply(NodeId a, NodeId b) {
-  assert(width(a) == width(b));
+  require(width(a) == width(b));
   if (is_constant(a) || (!is_constant(b) && a > b)) std::swap(a, b);
   const unsigned all = width(a);
   if (is_constant(b)) {
@@ -81,7 +80,7 @@ NodeId Store::multiply(NodeId a, NodeId b) {
 
 NodeId Store::shift_left(NodeId a, NodeId count) {
   const unsigned all = width(a);
-  assert(width(count) == all);
+  require(width(count) == all);
   if (is_constant(count)) {
     const Bits by = nodes_[count].value();
     if (by == 0) return a;
@@ -96,7 +95,7 @@ NodeId Store::shift_left(NodeId a, NodeId count) {
 
 NodeId Store::shift_right(NodeId a, NodeId count) {
   const unsigned all = width(a);
-  assert(width(count) == all);
+  require(width(count) == all);
   if (is_constant(count)) {
     const Bits by = nodes_[count].value();
     if (by == 0) return a;
@@ -111,7 +110,7 @@ NodeId Store::shift_right(NodeId a, NodeId count) {
 
 NodeId Store::shift_right_signed(NodeId a, NodeId count) {
   const unsigned all = width(a);
-  assert(width(count) == all);
+  require(width(count) == all);
   if (is_constant(count)) {
     const Bits by = nodes_[count].value();
     const unsigned bits = by >= all ? all - 1 : static_cast<unsigned>(by);
@@ -124,7 +123,7 @@ NodeId Store::shift_right_signed(NodeId a, NodeId count) {
 
 NodeId Store::rotate_left(NodeId a, NodeId count) {
   const unsigned all = width(a);
-  assert(width(count) == all);
+  require(width(count) == all);
   if (is_constant(count)) {
     const auto by = static_cast<unsigned>(nodes_[count].value() % all);
     if (by == 0) return a;
@@ -192,7 +191,7 @@ NodeId Store::equal_to_constant(NodeId a, NodeId known) {
 }
 
 NodeId Store::equal(NodeId a, NodeId b) {
-  assert(width(a) == width(b));
+  require(width(a) == width(b));
   if (a == b) return bit(true);
   if (is_constant(a) || (!is_constant(b) && a > b)) std::swap(a, b);
   if (is_constant(a)) return bit(false);  // another constant
@@ -207,7 +206,7 @@ NodeId Store::equal(NodeId a, NodeId b) {
 }
 
 NodeId Store::less_unsigned(NodeId a, NodeId b) {
-  assert(width(a) == width(b));
+  require(width(a) == width(b));
   const unsigned all = width(a);
   if (a == b || is_constant(b, 0) || is_constant(a, ones(all))) return bit(false);
   if (is_constant(b, 1)) return equal(a, constant(all, 0));
@@ -227,7 +226,7 @@ NodeId Store::less_unsigned(NodeId a, NodeId b) {
 }
 
 NodeId Store::less_signed(NodeId a, NodeId b) {
-  assert(width(a) == width(b));
+  require(width(a) == width(b));
   const unsigned all = width(a);
   if (a == b) return bit(false);
   if (is_constant(b, 0)) return extract(a, all - 1, 1);
@@ -237,7 +236,7 @@ NodeId Store::less_signed(NodeId a, NodeId b) {
 }
 
 NodeId Store::choose(NodeId condition, NodeId if_true, NodeId if_false) {
-  assert(width(condition) == 1 && width(if_true) == width(if_false));
+  require(width(condition) == 1 && width(if_true) == width(if_false));
   if (if_true == if_false) return if_true;
   const Node node = nodes_[condition];
   if (node.kind == Kind::constant) return node.value() != 0 ? if_true : if_false;

@@ -98,9 +98,8 @@ void lift_lane_shift(LiftState& state, const From& from) {
   require(from, 2);
   Store& store = state.store;
   const Operand& by = from.operands[1];
-  const NodeId amount = by.kind == Operand::Kind::immediate
-                            ? store.constant(64, by.immediate & 0xff)
-                            : store.extract(state.read_aligned(by), 0, 64);
+  const NodeId amount = by.kind == Operand::Kind::immediate ? store.constant(64, by.immediate & 0xff)
+                                                            : store.extract(state.read_aligned(by), 0, 64);
   const Bits known = state.constant(amount, "a count of a shift of lanes");
   const NodeId count = store.constant(bits, known >= bits ? bits : known);
   const NodeId x = state.read_xmm(from.operands[0], whole);

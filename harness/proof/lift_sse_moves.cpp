@@ -206,8 +206,7 @@ void lift_stmxcsr(LiftState& state, const From& from) {
   constexpr unsigned status_bits = 6;
   Store& store = state.store;
   const NodeId status = store.unknown(status_bits, "exception flags of MXCSR");
-  state.write(from.operands[0],
-              store.concat(store.constant(32 - status_bits, state.mxcsr >> status_bits), status));
+  state.write(from.operands[0], store.concat(store.constant(32 - status_bits, state.mxcsr >> status_bits), status));
 }
 
 constexpr std::array rows = std::to_array<LiftRow>({

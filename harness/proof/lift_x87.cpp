@@ -38,6 +38,8 @@ class Unit {
   NodeId load_number(Format format) {
     return store_.float_convert(load(width_of(format)), format, {Format::x80, 64, Rounding::nearest, false, false});
   }
+  /// What arithmetic takes from memory, where it is not loaded before.
+  NodeId operand(Format format) { return store_.float_widen(load(width_of(format)), format); }
   NodeId load_integer(unsigned bits) {
     return store_.float_from_integer(load(bits), {Format::x80, 64, Rounding::nearest, false, false});
   }
@@ -51,9 +53,7 @@ class Unit {
     if (truncates) mode.rounding = Rounding::zero;
     save(store_.float_to_integer(x87().read(0), mode, bits));
   }
-  void after() {
-    x87().c1 = store_.unknown(1, "C1 of the x87 status word, which tells of rounding");
-  }
+  void after() { x87().c1 = store_.unknown(1, "C1 of the x87 status word, which tells of rounding"); }
 
   /// The operations of rows d8 and dc to de: which, and what is on its left.
   NodeId arithmetic(unsigned reg, NodeId x, NodeId y) {
@@ -109,7 +109,7 @@ class Unit {
 
   NodeId status_word() {
     const NodeId flags = store_.unknown(8, "exception flags of the x87 status word");
-    const std::array parts = {flags,      x87().c0, x87().c1, x87().c2, store_.constant(3, x87().top()),
+    const std::array parts = {flags,    x87().c0,         x87().c1, x87().c2, store_.constant(3, x87().top()),
                               x87().c3, store_.bit(false)};
     return store_.join(parts);
   }
@@ -124,28 +124,58 @@ class Unit {
 
 bool Unit::with_memory(const Code& code) {
   switch (code.opcode << 4 | code.reg) {
-    case 0xd80: case 0xd81: case 0xd82: case 0xd83: case 0xd84: case 0xd85: case 0xd86: case 0xd87:
-      operate_on_top(code.reg, load_number(Format::f32));
+    case 0xd80:
+    case 0xd81:
+    case 0xd82:
+    case 0xd83:
+    case 0xd84:
+    case 0xd85:
+    case 0xd86:
+    case 0xd87:
+      operate_on_top(code.reg, operand(Format::f32));
       return true;
-    case 0xdc0: case 0xdc1: case 0xdc2: case 0xdc3: case 0xdc4: case 0xdc5: case 0xdc6: case 0xdc7:
-      operate_on_top(code.reg, load_number(Format::f64));
+    case 0xdc0:
+    case 0xdc1:
+    case 0xdc2:
+    case 0xdc3:
+    case 0xdc4:
+    case 0xdc5:
+    case 0xdc6:
+    case 0xdc7:
+      operate_on_top(code.reg, operand(Format::f64));
       return true;
-    case 0xda0: case 0xda1: case 0xda2: case 0xda3: case 0xda4: case 0xda5: case 0xda6: case 0xda7:
+    case 0xda0:
+    case 0xda1:
+    case 0xda2:
+    case 0xda3:
+    case 0xda4:
+    case 0xda5:
+    case 0xda6:
+    case 0xda7:
       operate_on_top(code.reg, load_integer(32));
       return true;
-    case 0xde0: case 0xde1: case 0xde2: case 0xde3: case 0xde4: case 0xde5: case 0xde6: case 0xde7:
+    case 0xde0:
+    case 0xde1:
+    case 0xde2:
+    case 0xde3:
+    case 0xde4:
+    case 0xde5:
+    case 0xde6:
+    case 0xde7:
       operate_on_top(code.reg, load_integer(16));
       return true;
     case 0xd90:
       x87().push(load_number(Format::f32));
       break;
-    case 0xd92: case 0xd93:
+    case 0xd92:
+    case 0xd93:
       save_number(Format::f32);
       break;
     case 0xdd0:
       x87().push(load_number(Format::f64));
       break;
-    case 0xdd2: case 0xdd3:
+    case 0xdd2:
+    case 0xdd3:
       save_number(Format::f64);
       break;
     case 0xdb5:
@@ -163,13 +193,18 @@ bool Unit::with_memory(const Code& code) {
     case 0xdf5:
       x87().push(load_integer(64));
       break;
-    case 0xdb1: case 0xdb2: case 0xdb3:
+    case 0xdb1:
+    case 0xdb2:
+    case 0xdb3:
       save_integer(32, code.reg == 1);
       break;
-    case 0xdf1: case 0xdf2: case 0xdf3:
+    case 0xdf1:
+    case 0xdf2:
+    case 0xdf3:
       save_integer(16, code.reg == 1);
       break;
-    case 0xdd1: case 0xdf7:
+    case 0xdd1:
+    case 0xdf7:
       save_integer(64, code.reg == 1);
       break;
     case 0xd95:
@@ -191,8 +226,8 @@ bool Unit::with_memory(const Code& code) {
   return true;
 }
 
-/// fld1, fldl2t, fldl2e, fldpi, fldlg2, fldln2 and fldz: all but the first and last rounded as the control word says, of
-/// which only what is known to be nearest is known here.
+/// fld1, fldl2t, fldl2e, fldpi, fldlg2, fldln2 and fldz: all but the first and last rounded as the control word says,
+/// of which only what is known to be nearest is known here.
 bool Unit::load_constant(unsigned which) {
   struct Constant {
     std::uint64_t significand;
@@ -331,7 +366,7 @@ bool Unit::with_registers(const Code& code) {
         default:
           return false;
       }
-    default:  // df
+    default:                          // df
       if (code.reg == 4 && i == 0) {  // fnstsw ax
         state_.write_part({RegisterPart::File::general, 0, 0, 16}, status_word());
         return true;

@@ -19,8 +19,8 @@ using Rows = std::unordered_map<std::string_view, Lifting>;
 const Rows& all_rows() {
   static const Rows rows = [] {
     Rows all;
-    for (const auto family : {integer_rows(), shift_rows(), flow_rows(), sse_move_rows(), sse_integer_rows(),
-                              sse_number_rows()}) {
+    for (const auto family :
+         {integer_rows(), shift_rows(), flow_rows(), sse_move_rows(), sse_integer_rows(), sse_number_rows()}) {
       for (const LiftRow& row : family) all.emplace(row.mnemonic, row.lift);
     }
     return all;
@@ -83,7 +83,8 @@ void Lifter::Impl::step(LiftState& state) {
 Lifter::Lifter(Store& store, const Program& program, std::uint64_t entry, const Signature& signature,
                const LiftOptions& options) {
   require_callable(signature, program.is_64_bit);
-  impl_ = std::unique_ptr<Impl>(new Impl{store, program, entry, signature.packed_size(), options, CallEntry(program, signature)});
+  impl_ = std::unique_ptr<Impl>(
+      new Impl{store, program, entry, signature.packed_size(), options, CallEntry(program, signature)});
 }
 
 Lifter::~Lifter() = default;
@@ -92,8 +93,8 @@ Lifter::Lifter(Lifter&&) noexcept = default;
 Lift Lifter::run(std::span<const std::byte> guide, const Environment& environment) {
   Impl& impl = *impl_;
   if (guide.size() != impl.packed_size) {
-    throw Error(fmt::format("a packed value of {} bytes guides a routine that takes {}", guide.size(),
-                            impl.packed_size));
+    throw Error(
+        fmt::format("a packed value of {} bytes guides a routine that takes {}", guide.size(), impl.packed_size));
   }
   LiftState state(impl.store, impl.program, impl.options, guide);
   Lift lift;
@@ -101,6 +102,13 @@ Lift Lifter::run(std::span<const std::byte> guide, const Environment& environmen
   std::set<std::uint64_t> addresses;
   const std::size_t nodes = impl.store.size();
   state.pc = impl.entry;
+  const auto end = [&](const std::string& reason) {
+    lift.reason = reason;
+    lift.address = state.current;
+    if (const auto at = impl.decoded.find(state.current); at != impl.decoded.end()) {
+      lift.instruction = at->second.instruction.text;
+    }
+  };
   try {
     impl.call.enter(state, environment);
     while (state.pc != impl.call.return_address()) {
@@ -117,11 +125,9 @@ Lift Lifter::run(std::span<const std::byte> guide, const Environment& environmen
     lift.words = impl.call.leave(state);
     lift.lifted = true;
   } catch (const LiftStop& stop) {
-    lift.reason = stop.reason;
-    lift.address = state.current;
-    if (const auto at = impl.decoded.find(state.current); at != impl.decoded.end()) {
-      lift.instruction = at->second.instruction.text;
-    }
+    end(stop.reason);
+  } catch (const MisfitError&) {  // the disassembler took an operand for a wider or narrower one
+    end("has operands of sizes with which lifts do not know it");
   }
   lift.path = std::move(state.path);
   lift.executed = state.executed;

@@ -38,15 +38,15 @@ struct PathCondition {
 /// What one lift gave.
 struct Lift {
   bool lifted = false;
-  std::string reason;          ///< why not, one line without the place
-  std::uint64_t address = 0;   ///< of the instruction that ended it; 0 when none did
-  std::string instruction;     ///< its text
-  std::vector<NodeId> words;   ///< when lifted: one expression of width 32 per output word
-  std::vector<PathCondition> path;        ///< in order of execution, each condition once
-  std::uint64_t executed = 0;             ///< instructions
-  std::vector<std::uint64_t> addresses;   ///< those executed, rising, each once
+  std::string reason;                       ///< why not, one line without the place
+  std::uint64_t address = 0;                ///< of the instruction that ended it; 0 when none did
+  std::string instruction;                  ///< its text
+  std::vector<NodeId> words;                ///< when lifted: one expression of width 32 per output word
+  std::vector<PathCondition> path;          ///< in order of execution, each condition once
+  std::uint64_t executed = 0;               ///< instructions
+  std::vector<std::uint64_t> addresses;     ///< those executed, rising, each once
   std::vector<std::string> writable_reads;  ///< sections whose writable bytes were taken as the file gives them
-  Environment environment;                ///< at entry
+  Environment environment;                  ///< at entry
 };
 
 /// Executes a routine symbolically. Whatever decides about the way it goes is decided as for one packed value, the

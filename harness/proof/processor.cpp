@@ -55,14 +55,14 @@ Bits bits_of(double number) {
 
 // One instruction between two loads of the control register. Operands in the order of the manuals: the first is the
 // destination, whose NaN wins.
-#define BITWITNESS_SSE(instruction, destination, source)                                                 \
+#define BITWITNESS_SSE(instruction, destination, source)                                                    \
   __asm__ volatile("stmxcsr %[own]\n\tldmxcsr %[asked]\n\t" instruction " %[from], %[to]\n\tldmxcsr %[own]" \
                    : [to] "+x"(destination), [own] "=m"(own)                                                \
                    : [from] "x"(source), [asked] "m"(asked))
 
-#define BITWITNESS_X87(instructions, ...)                                                                 \
-  __asm__ volatile("fnstcw %[own]\n\tfldcw %[asked]\n\t" instructions "\n\tfldcw %[own]" __VA_ARGS__ : "st", "st(1)", \
-                   "cc", "memory")
+#define BITWITNESS_X87(instructions, ...)                                                            \
+  __asm__ volatile("fnstcw %[own]\n\tfldcw %[asked]\n\t" instructions "\n\tfldcw %[own]" __VA_ARGS__ \
+                   : "st", "st(1)", "cc", "memory")
 
 template <typename Number>
 Number sse_arithmetic(Kind kind, const FloatMode& mode, Number a, Number b) {
@@ -71,33 +71,47 @@ Number sse_arithmetic(Kind kind, const FloatMode& mode, Number a, Number b) {
   constexpr bool is_single = sizeof(Number) == 4;
   switch (kind) {
     case Kind::float_add:
-      if constexpr (is_single) BITWITNESS_SSE("addss", a, b);
-      else BITWITNESS_SSE("addsd", a, b);
+      if constexpr (is_single)
+        BITWITNESS_SSE("addss", a, b);
+      else
+        BITWITNESS_SSE("addsd", a, b);
       return a;
     case Kind::float_subtract:
-      if constexpr (is_single) BITWITNESS_SSE("subss", a, b);
-      else BITWITNESS_SSE("subsd", a, b);
+      if constexpr (is_single)
+        BITWITNESS_SSE("subss", a, b);
+      else
+        BITWITNESS_SSE("subsd", a, b);
       return a;
     case Kind::float_multiply:
-      if constexpr (is_single) BITWITNESS_SSE("mulss", a, b);
-      else BITWITNESS_SSE("mulsd", a, b);
+      if constexpr (is_single)
+        BITWITNESS_SSE("mulss", a, b);
+      else
+        BITWITNESS_SSE("mulsd", a, b);
       return a;
     case Kind::float_divide:
-      if constexpr (is_single) BITWITNESS_SSE("divss", a, b);
-      else BITWITNESS_SSE("divsd", a, b);
+      if constexpr (is_single)
+        BITWITNESS_SSE("divss", a, b);
+      else
+        BITWITNESS_SSE("divsd", a, b);
       return a;
     case Kind::float_min:
-      if constexpr (is_single) BITWITNESS_SSE("minss", a, b);
-      else BITWITNESS_SSE("minsd", a, b);
+      if constexpr (is_single)
+        BITWITNESS_SSE("minss", a, b);
+      else
+        BITWITNESS_SSE("minsd", a, b);
       return a;
     case Kind::float_max:
-      if constexpr (is_single) BITWITNESS_SSE("maxss", a, b);
-      else BITWITNESS_SSE("maxsd", a, b);
+      if constexpr (is_single)
+        BITWITNESS_SSE("maxss", a, b);
+      else
+        BITWITNESS_SSE("maxsd", a, b);
       return a;
     case Kind::float_sqrt: {
       Number root = 0;
-      if constexpr (is_single) BITWITNESS_SSE("sqrtss", root, a);
-      else BITWITNESS_SSE("sqrtsd", root, a);
+      if constexpr (is_single)
+        BITWITNESS_SSE("sqrtss", root, a);
+      else
+        BITWITNESS_SSE("sqrtsd", root, a);
       return root;
     }
     default:
@@ -106,12 +120,14 @@ Number sse_arithmetic(Kind kind, const FloatMode& mode, Number a, Number b) {
 }
 
 // st(0) is a, st(1) is b.
-#define BITWITNESS_X87_BINARY(instruction)                                                             \
-  BITWITNESS_X87("fldt %[b]\n\tfldt %[a]\n\t" instruction "\n\tfstpt %[out]\n\tfstp %%st(0)",          \
-                 : [own] "=m"(own), [out] "=m"(out) : [asked] "m"(asked), [a] "m"(left), [b] "m"(right))
-#define BITWITNESS_X87_UNARY(instruction)                                     \
-  BITWITNESS_X87("fldt %[a]\n\t" instruction "\n\tfstpt %[out]",              \
-                 : [own] "=m"(own), [out] "=m"(out) : [asked] "m"(asked), [a] "m"(left))
+#define BITWITNESS_X87_BINARY(instruction)                                                    \
+  BITWITNESS_X87("fldt %[b]\n\tfldt %[a]\n\t" instruction "\n\tfstpt %[out]\n\tfstp %%st(0)", \
+                 : [own] "=m"(own), [out] "=m"(out)                                           \
+                 : [asked] "m"(asked), [a] "m"(left), [b] "m"(right))
+#define BITWITNESS_X87_UNARY(instruction)                        \
+  BITWITNESS_X87("fldt %[a]\n\t" instruction "\n\tfstpt %[out]", \
+                 : [own] "=m"(own), [out] "=m"(out)              \
+                 : [asked] "m"(asked), [a] "m"(left))
 
 Bits x87_arithmetic(Kind kind, const FloatMode& mode, Bits a, Bits b) {
   const std::uint16_t asked = control_of(mode);
@@ -153,10 +169,10 @@ Bits to_extended(Format source, Bits a) {
   const double wide = f64_of(a);
   if (source == Format::f32) {
     BITWITNESS_X87("flds %[a]\n\tfstpt %[out]",
-                   : [own] "=m"(own), [out] "=m"(out) : [asked] "m"(asked), [a] "m"(single));
+                   : [own] "=m"(own), [out] "=m"(out)
+                   : [asked] "m"(asked), [a] "m"(single));
   } else {
-    BITWITNESS_X87("fldl %[a]\n\tfstpt %[out]",
-                   : [own] "=m"(own), [out] "=m"(out) : [asked] "m"(asked), [a] "m"(wide));
+    BITWITNESS_X87("fldl %[a]\n\tfstpt %[out]", : [own] "=m"(own), [out] "=m"(out) : [asked] "m"(asked), [a] "m"(wide));
   }
   return bits_of(out);
 }
@@ -167,8 +183,7 @@ Bits from_extended(const FloatMode& mode, Bits a) {
   const Extended left = extended_of(a);
   if (mode.format == Format::f32) {
     std::uint32_t out = 0;
-    BITWITNESS_X87("fldt %[a]\n\tfstps %[out]",
-                   : [own] "=m"(own), [out] "=m"(out) : [asked] "m"(asked), [a] "m"(left));
+    BITWITNESS_X87("fldt %[a]\n\tfstps %[out]", : [own] "=m"(own), [out] "=m"(out) : [asked] "m"(asked), [a] "m"(left));
     return out;
   }
   std::uint64_t out = 0;
@@ -183,18 +198,19 @@ Bits x87_to_integer(const FloatMode& mode, unsigned width, Bits a) {
   if (width == 16) {
     std::uint16_t out = 0;
     BITWITNESS_X87("fldt %[a]\n\tfistps %[out]",
-                   : [own] "=m"(own), [out] "=m"(out) : [asked] "m"(asked), [a] "m"(left));
+                   : [own] "=m"(own), [out] "=m"(out)
+                   : [asked] "m"(asked), [a] "m"(left));
     return out;
   }
   if (width == 32) {
     std::uint32_t out = 0;
     BITWITNESS_X87("fldt %[a]\n\tfistpl %[out]",
-                   : [own] "=m"(own), [out] "=m"(out) : [asked] "m"(asked), [a] "m"(left));
+                   : [own] "=m"(own), [out] "=m"(out)
+                   : [asked] "m"(asked), [a] "m"(left));
     return out;
   }
   std::uint64_t out = 0;
-  BITWITNESS_X87("fldt %[a]\n\tfistpll %[out]",
-                 : [own] "=m"(own), [out] "=m"(out) : [asked] "m"(asked), [a] "m"(left));
+  BITWITNESS_X87("fldt %[a]\n\tfistpll %[out]", : [own] "=m"(own), [out] "=m"(out) : [asked] "m"(asked), [a] "m"(left));
   return out;
 }
 
@@ -205,11 +221,11 @@ struct Relation {
 };
 
 #define BITWITNESS_FLAGS "\n\tsetz %[zero]\n\tsetp %[parity]\n\tsetc %[carry]"
-#define BITWITNESS_SSE_COMPARE(instruction, x, y)                                                                   \
-  __asm__ volatile("stmxcsr %[own]\n\tldmxcsr %[asked]\n\t" instruction " %[y_], %[x_]" BITWITNESS_FLAGS            \
-                   "\n\tldmxcsr %[own]"                                                                             \
-                   : [own] "=m"(own), [zero] "=&q"(zero), [parity] "=&q"(parity), [carry] "=&q"(carry)              \
-                   : [x_] "x"(x), [y_] "x"(y), [asked] "m"(asked)                                                   \
+#define BITWITNESS_SSE_COMPARE(instruction, x, y)                                                        \
+  __asm__ volatile("stmxcsr %[own]\n\tldmxcsr %[asked]\n\t" instruction " %[y_], %[x_]" BITWITNESS_FLAGS \
+                   "\n\tldmxcsr %[own]"                                                                  \
+                   : [own] "=m"(own), [zero] "=&q"(zero), [parity] "=&q"(parity), [carry] "=&q"(carry)   \
+                   : [x_] "x"(x), [y_] "x"(y), [asked] "m"(asked)                                        \
                    : "cc")
 
 Relation relation_of(const FloatMode& mode, Bits a, Bits b) {
@@ -265,6 +281,16 @@ Bits processor_convert(Format source, const FloatMode& mode, Bits a) {
   return bits_of(single);
 }
 
+Bits processor_widen(Format source, Bits a) {
+  const unsigned fraction_bits = precision_of(source) - 1U;
+  const Bits quiet = Bits{1} << (fraction_bits - 1);
+  const Bits magnitude = a & ones(width_of(source) - 1);
+  const Bits infinity = ones(width_of(source) - 1) & ~ones(fraction_bits);
+  const Bits wide = to_extended(source, a);
+  constexpr unsigned wide_quiet_bit = 62;
+  return magnitude > infinity && (a & quiet) == 0 ? wide & ~(Bits{1} << wide_quiet_bit) : wide;
+}
+
 Bits processor_from_integer(const FloatMode& mode, unsigned width, Bits a) {
   const std::uint32_t asked = mxcsr_of(mode);
   std::uint32_t own = 0;
@@ -292,7 +318,8 @@ Bits processor_from_integer(const FloatMode& mode, unsigned width, Bits a) {
   std::uint16_t own_control = 0;
   const std::uint16_t asked_control = control_of(mode);
   BITWITNESS_X87("fildll %[a]\n\tfstpt %[out]",
-                 : [own] "=m"(own_control), [out] "=m"(out) : [asked] "m"(asked_control), [a] "m"(integer));
+                 : [own] "=m"(own_control), [out] "=m"(out)
+                 : [asked] "m"(asked_control), [a] "m"(integer));
   return bits_of(out);
 }
 
@@ -304,13 +331,15 @@ Bits processor_to_integer(const FloatMode& mode, unsigned width, Bits a) {
   std::uint64_t out = 0;
   const float single = f32_of(a);
   const double wide = f64_of(a);
-#define BITWITNESS_TO_INTEGER(instruction, source, size)                                                          \
+#define BITWITNESS_TO_INTEGER(instruction, source, size)                                                            \
   __asm__ volatile("stmxcsr %[own]\n\tldmxcsr %[asked]\n\t" instruction " %[from], %" size "[to]\n\tldmxcsr %[own]" \
-                   : [to] "+r"(out), [own] "=m"(own)                                                              \
+                   : [to] "+r"(out), [own] "=m"(own)                                                                \
                    : [from] "x"(source), [asked] "m"(asked))
   if (mode.format == Format::f32) {
-    if (width == 32) BITWITNESS_TO_INTEGER("cvtss2si", single, "k");
-    else BITWITNESS_TO_INTEGER("cvtss2si", single, "q");
+    if (width == 32)
+      BITWITNESS_TO_INTEGER("cvtss2si", single, "k");
+    else
+      BITWITNESS_TO_INTEGER("cvtss2si", single, "q");
   } else if (width == 32) {
     BITWITNESS_TO_INTEGER("cvtsd2si", wide, "k");
   } else {
@@ -340,6 +369,9 @@ Bits processor_arithmetic(Kind, const FloatMode&, Bits, Bits) {
   refuse();
 }
 Bits processor_convert(Format, const FloatMode&, Bits) {
+  refuse();
+}
+Bits processor_widen(Format, Bits) {
   refuse();
 }
 Bits processor_from_integer(const FloatMode&, unsigned, Bits) {

@@ -11,6 +11,9 @@ Bits processor_arithmetic(Kind kind, const FloatMode& mode, Bits a, Bits b);
 /// From a format to that of the mode.
 Bits processor_convert(Format source, const FloatMode& mode, Bits a);
 
+/// From f32 or f64 to x80 as an operand in memory is: sNaN is not made quiet.
+Bits processor_widen(Format source, Bits a);
+
 /// From a signed integer of 16, 32 or 64 bits to the mode's format.
 Bits processor_from_integer(const FloatMode& mode, unsigned width, Bits a);
 
