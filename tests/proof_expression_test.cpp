@@ -1,10 +1,9 @@
-// Expressions are simplified to what is equal for every value: random ones against a reference of their own, and the forms
-// that others rely on.
-#include "harness/proof/expression.hpp"
-
+// Expressions are simplified to what is equal for every value: random ones against a reference of their own, and the
+// forms that others rely on.
 #include "harness/error.hpp"
 #include "harness/proof/bounds.hpp"
 #include "harness/proof/evaluate.hpp"
+#include "harness/proof/expression.hpp"
 #include "tests/catch.hpp"
 #include "tests/random.hpp"
 
@@ -88,7 +87,9 @@ class Maker {
   void check() const;
 
  private:
-  const Sample& any() { return samples_[samples_.size() - 1 - random_.below(std::min<std::size_t>(samples_.size(), 40))]; }
+  const Sample& any() {
+    return samples_[samples_.size() - 1 - random_.below(std::min<std::size_t>(samples_.size(), 40))];
+  }
   Sample of_width(unsigned width);
   void add_leaf();
   void add(NodeId id, unsigned width, const std::array<Bits, packed_count>& values) {

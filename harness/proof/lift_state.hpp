@@ -128,6 +128,12 @@ bool lift_x87(LiftState& state, const DetailedInstruction& from);
 /// Whether it is one: the place of its opcode.
 std::optional<std::size_t> x87_opcode(const DetailedInstruction& from, bool is_64_bit);
 
+/// The x87 status word; which exceptions were met is unknown.
+NodeId x87_status_word(LiftState& state);
+/// fnstenv and fldenv with the 28 bytes of 32- and 64-bit code.
+void save_x87_environment(LiftState& state, NodeId address);
+void load_x87_environment(LiftState& state, NodeId address);
+
 /// Ends a lift at an instruction of which only this form is not known.
 [[noreturn]] void end_at_form();
 

@@ -107,13 +107,6 @@ class Unit {
     x87().write(0, store_.choose(bit, x87().read(index), x87().read(0)));
   }
 
-  NodeId status_word() {
-    const NodeId flags = store_.unknown(8, "exception flags of the x87 status word");
-    const std::array parts = {flags,    x87().c0,         x87().c1, x87().c2, store_.constant(3, x87().top()),
-                              x87().c3, store_.bit(false)};
-    return store_.join(parts);
-  }
-
   bool with_d9_registers(const Code& code);
   bool load_constant(unsigned which);
 
@@ -207,6 +200,12 @@ bool Unit::with_memory(const Code& code) {
     case 0xdf7:
       save_integer(64, code.reg == 1);
       break;
+    case 0xd94:
+      load_x87_environment(state_, state_.address_of(memory_of(from_)));
+      return true;
+    case 0xd96:
+      save_x87_environment(state_, state_.address_of(memory_of(from_)));
+      return true;
     case 0xd95:
       x87().control = static_cast<std::uint16_t>(state_.constant(load(16), "an x87 control word"));
       return true;
@@ -214,7 +213,7 @@ bool Unit::with_memory(const Code& code) {
       save(store_.constant(16, x87().control));
       return true;
     case 0xdd7:
-      save(status_word());
+      save(x87_status_word(state_));
       return true;
     default:
       return false;
@@ -368,7 +367,7 @@ bool Unit::with_registers(const Code& code) {
       }
     default:                          // df
       if (code.reg == 4 && i == 0) {  // fnstsw ax
-        state_.write_part({RegisterPart::File::general, 0, 0, 16}, status_word());
+        state_.write_part({RegisterPart::File::general, 0, 0, 16}, x87_status_word(state_));
         return true;
       }
       if (code.reg == 5 || code.reg == 6) {  // fucomip, fcomip
