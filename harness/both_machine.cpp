@@ -72,7 +72,11 @@ class BothMachine final : public Machine {
     });
     has_parted |= at < states.size();
     if (!has_parted || at == 0) {
-      incident.reason += at == 0 ? "" : "; followed one by one, no instruction tells them apart";
+      if (at >= most_states) {
+        incident.reason += fmt::format("; the first {} instructions do not tell them apart", most_states);
+      } else if (at != 0) {
+        incident.reason += "; followed one by one, no instruction tells them apart";
+      }
       return;
     }
     incident.address = states[at - 1].pc;
@@ -80,7 +84,11 @@ class BothMachine final : public Machine {
   }
 
   [[nodiscard]] const std::map<std::string, Observation>& observations() const override {
-    return emulator_->observations();
+    observations_ = emulator_->observations();
+    for (const auto& [what, seen] : processor_->observations()) {
+      if (!emulator_->observations().contains(what)) observations_.emplace(what + " (on the processor alone)", seen);
+    }
+    return observations_;
   }
 
   void forget_observations() override {
@@ -106,6 +114,9 @@ class BothMachine final : public Machine {
       const bool is_same_kind = out.outcomes[i] == theirs_.outcomes[i];
       if (is_same_kind && (our_incident != nullptr || std::ranges::equal(our_words, their_words))) {
         if (our_incident != nullptr) incidents.push_back(*our_incident);
+        if (our_incident != nullptr && is_other_end(*our_incident, *their_incident)) {
+          incidents.back().reason += "; the processor " + said(their_incident, {});
+        }
         continue;
       }
       out.outcomes[i] = OutcomeKind::disputed;
@@ -117,6 +128,12 @@ class BothMachine final : public Machine {
                                        said(their_incident, their_words))});
     }
     out.incidents = std::move(incidents);
+  }
+
+  /// Tells whether two calls without a result ended at other places or for other reasons. How far a call gets that does
+  /// not end is chance on a processor.
+  static bool is_other_end(const Incident& ours, const Incident& theirs) {
+    return ours.kind != OutcomeKind::out_of_budget && (ours.address != theirs.address || ours.reason != theirs.reason);
   }
 
   static std::string said(const Incident* incident, std::span<const std::uint32_t> words) {
@@ -131,6 +148,7 @@ class BothMachine final : public Machine {
   std::unique_ptr<Machine> emulator_;
   std::unique_ptr<Machine> processor_;
   Batch theirs_;
+  mutable std::map<std::string, Observation> observations_;
 };
 
 }  // namespace

@@ -35,6 +35,10 @@ inline constexpr std::size_t filler_words = 16;
 /// Words below the stack arguments of win64 in which a routine may keep its register arguments; also filler.
 inline constexpr std::size_t win64_home_words = 4;
 
+/// Bytes of stack below the frame that each call of a batch finds as the first one did. Deeper down only a batch starts
+/// anew.
+inline constexpr std::size_t fresh_stack = 512;
+
 /// A guest address range of `size` bytes.
 struct Region {
   std::uint64_t address = 0;

@@ -272,9 +272,9 @@ Listing disassemble_routine(const Image& image, std::uint64_t address, std::size
         pending.push_back(next);
         break;
       case Flow::indirect_jump: {
-        const auto targets = follow_tables ? jump_table_targets(image, *instruction) : std::vector<std::uint64_t>();
-        listing.complete &= !targets.empty();
-        pending.insert(pending.end(), targets.begin(), targets.end());
+        const JumpTable table = follow_tables ? jump_table_of(image, *instruction) : JumpTable();
+        listing.complete &= table.is_whole;
+        pending.insert(pending.end(), table.targets.begin(), table.targets.end());
         break;
       }
       case Flow::return_:

@@ -25,22 +25,29 @@ bool is_code(const Image& image, std::uint64_t address) {
 
 }  // namespace
 
-std::vector<std::uint64_t> jump_table_targets(const Image& image, const Instruction& jump) {
-  std::vector<std::uint64_t> targets;
-  if (image.format() != ImageFormat::pe32 || jump.flow != Flow::indirect_jump) return targets;
-  if (jump.memory_references.size() != 1 || !jumps_through_table(jump.text)) return targets;
-  const std::uint64_t table = jump.memory_references.front();
-  const Segment* const segment = image.find(table);
-  if (segment == nullptr || segment->writable || table - segment->address >= segment->used) return targets;
-  const std::uint64_t end = segment->address + segment->used;
-  for (std::uint64_t at = table; at + entry_size <= end && targets.size() < max_table_entries; at += entry_size) {
+JumpTable jump_table_of(const Image& image, const Instruction& jump) {
+  JumpTable table;
+  if (image.format() != ImageFormat::pe32 || jump.flow != Flow::indirect_jump) return table;
+  if (jump.memory_references.size() != 1 || !jumps_through_table(jump.text)) return table;
+  const std::uint64_t begin = jump.memory_references.front();
+  const Segment* const segment = image.find(begin);
+  if (segment == nullptr || segment->writable || begin - segment->address >= segment->used) return table;
+  const auto entry_is_code = [&](std::uint64_t at, std::uint64_t& target) {
+    if (at < segment->address || at + entry_size > segment->address + segment->used) return false;
     const auto bytes = segment->bytes.subspan(static_cast<std::size_t>(at - segment->address), entry_size);
-    std::uint64_t target = 0;
+    target = 0;
     for (std::size_t i = 0; i < entry_size; ++i) target |= std::to_integer<std::uint64_t>(bytes[i]) << 8 * i;
-    if (!is_code(image, target)) break;
-    targets.push_back(target);
+    return is_code(image, target);
+  };
+  std::uint64_t target = 0;
+  for (std::uint64_t at = begin; table.targets.size() < max_table_entries && entry_is_code(at, target);
+       at += entry_size) {
+    table.targets.push_back(target);
   }
-  return targets;
+  // Some tables are entered from their end.
+  const bool may_begin_before = entry_is_code(begin - entry_size, target);
+  table.is_whole = !table.targets.empty() && table.targets.size() < max_table_entries && !may_begin_before;
+  return table;
 }
 
 }  // namespace bitwitness

@@ -28,7 +28,6 @@ std::uint64_t poison_at(const std::array<std::uint8_t, 4>& poison, std::size_t o
   return bits;
 }
 
-/// Tells whether any 16-bit half (or the only byte) is still poison.
 std::vector<Region> followed_memory(const CallPlan& plan) {
   constexpr std::uint64_t below_frame = 512;
   const std::uint64_t pointer = plan.is_64_bit ? 8 : 4;

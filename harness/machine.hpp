@@ -151,7 +151,7 @@ std::unique_ptr<Machine> make_host_machine(Image&& image, const Routine& routine
                                            const MachineOptions& options = {}) = delete;
 
 /// Creates a machine that asks both of them. A value on which their outcomes or words are not the same is disputed and
-/// gives no result; observations are those of the emulator. Throws Error as they do.
+/// gives no result; what only the processor shows is observed as such. Throws Error as they do.
 std::unique_ptr<Machine> make_both_machine(const Image& image, const Routine& routine,
                                            const MachineOptions& options = {});
 std::unique_ptr<Machine> make_both_machine(Image&& image, const Routine& routine,

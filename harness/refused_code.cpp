@@ -14,7 +14,8 @@ bool may_precede_vex(unsigned byte) {
   return std::ranges::find(prefixes, byte) != prefixes.end();
 }
 
-/// VEX and EVEX prefixes; in 32-bit code the same bytes are les, lds and bound unless two register bits follow.
+}  // namespace
+
 bool is_vex(std::span<const std::byte> code, bool is_64_bit) {
   while (!code.empty() && may_precede_vex(std::to_integer<unsigned>(code[0]))) code = code.subspan(1);
   if (code.size() < 2) return false;
@@ -22,6 +23,8 @@ bool is_vex(std::span<const std::byte> code, bool is_64_bit) {
   if (first != 0xc4 && first != 0xc5 && first != 0x62) return false;
   return is_64_bit || (std::to_integer<unsigned>(code[1]) & 0xc0) == 0xc0;
 }
+
+namespace {
 
 /// A far jump or call with a register for an operand, which no CPU has.
 bool is_far_by_register(std::span<const std::byte> code) {

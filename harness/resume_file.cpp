@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -204,10 +203,12 @@ void ResumeFile::write() {
   const auto fail = [this](std::string_view what) {
     throw Error(fmt::format("{}: {}: {}", path_, what, std::strerror(errno)));
   };
-  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-  NewFile made{fmt::format("{}.{:x}.tmp", final_path_, now)};
-  made.file = ::open(made.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  NewFile made{final_path_ + ".tmp"};
+  ::unlink(made.path.c_str());  // of a process that was killed: the file is this one's
+  made.file = ::open(made.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (made.file < 0) fail("cannot write beside it");
+  struct stat before {};
+  if (::fstat(file_, &before) != 0 || ::fchmod(made.file, before.st_mode & 0777) != 0) fail("cannot be written");
   // Locked before it gets its name, so that no other process can take it.
   if (::flock(made.file, LOCK_EX | LOCK_NB) != 0) fail("cannot be locked");
 

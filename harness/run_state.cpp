@@ -154,7 +154,7 @@ class Reader {
 
   /// Reads a position and the value that must stand there; positions rise.
   std::uint64_t position(Bytes& value_there, std::uint64_t least) {
-    const std::uint64_t found = number(shape_.values.size());
+    const std::uint64_t found = number(shape_.values.size() - 1);  // there is one: a chunk is done
     require(found >= least && is_done(found), "is a position out of order, or of a value that was not run");
     value_there = value();
     Bytes expected(value_there.size());

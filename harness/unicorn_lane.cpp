@@ -14,9 +14,6 @@
 namespace bitwitness {
 namespace {
 
-/// Stack below the frame that each call finds as the first one did. Deeper down only a batch starts anew.
-constexpr std::size_t fresh_stack = 512;
-
 /// Bytes before an output that are checked after every call; the rest of its page once a batch.
 constexpr std::size_t checked_before_output = 32;
 

@@ -158,9 +158,14 @@ class WitnessRun {
     for (std::size_t i = 0; i < environments_.size(); ++i) {
       state_.paths[i] = describe_path(*first, environments_[i]);
     }
-    work_on_chunks(chunks_, options_.jobs, options_.stop, std::make_unique<Worker>(*this, std::move(first)),
-                   [this] { return std::make_unique<Worker>(*this, make_machine()); });
-    if (end_ && !options_.stop.stop_requested()) end_();
+    try {
+      work_on_chunks(chunks_, options_.jobs, options_.stop, std::make_unique<Worker>(*this, std::move(first)),
+                     [this] { return std::make_unique<Worker>(*this, make_machine()); });
+      if (end_ && !options_.stop.stop_requested()) end_();
+    } catch (...) {
+      if (options_.keeping != nullptr) options_.keeping->keep(state_);
+      throw;
+    }
     std::vector<Smallest<Failure>> unexplained;
     for (const EnvironmentFindings& found : state_.found.each) unexplained.push_back(found.tally.failures);
     explain();

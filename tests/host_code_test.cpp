@@ -8,6 +8,7 @@
 #include "harness/host/call_needs.hpp"
 #include "harness/lane_kind.hpp"
 #include "tests/machine_runs.hpp"
+#include "tests/pe_builder.hpp"
 
 #include <sys/mman.h>
 
@@ -199,6 +200,88 @@ TEST_CASE("In haste it shows that a call has left the stack or the x87 stack oth
     Caller caller(image, std::string("export:") + name, "cdecl(in u32, out u32)", packed);
     REQUIRE(caller.code().hurried_enter != 0);
     CHECK(caller.go(caller.code().hurried_enter, caller.code().hurried_done).odd != 0);
+  }
+}
+
+TEST_CASE("What a routine's instructions make necessary is read off its code") {
+  struct Case {
+    FileBytes code;
+    bool uses_x87 = false;
+    bool sets_control = false;
+    bool clear_x87_flags = false;
+    bool clear_upper_halves = false;
+    bool is_unruly = false;
+  };
+  const std::vector<Case> cases = {
+      {.code = bytes_of({0xf3, 0x0f, 0x51, 0xc0, 0xc3})},                                      // sqrtss
+      {.code = bytes_of({0xd9, 0xe8, 0xdd, 0xd8, 0xc3}), .uses_x87 = true},                    // fld1; fstp st(0)
+      {.code = bytes_of({0xd8, 0xd1, 0xdf, 0xe0, 0xf6, 0xc4, 0x41, 0xc3}), .uses_x87 = true},  // fnstsw ax; test ah, 65
+      {.code = bytes_of({0xdf, 0xe0, 0x24, 0x01, 0xc3}), .uses_x87 = true, .clear_x87_flags = true, .is_unruly = true},
+      {.code = bytes_of({0xdf, 0xe0, 0xf6, 0xc4, 0x38, 0xc3}),
+       .uses_x87 = true,
+       .clear_x87_flags = true,
+       .is_unruly = true},
+      {.code = bytes_of({0xdd, 0xc3, 0xc3}), .uses_x87 = true, .is_unruly = true},            // ffree st(3)
+      {.code = bytes_of({0xd9, 0xf7, 0xc3}), .uses_x87 = true, .is_unruly = true},            // fincstp
+      {.code = bytes_of({0xd9, 0xf6, 0xc3}), .uses_x87 = true, .is_unruly = true},            // fdecstp
+      {.code = bytes_of({0xdb, 0xe2, 0xc3}), .uses_x87 = true, .is_unruly = true},            // fnclex
+      {.code = bytes_of({0xdd, 0xd3, 0xc3}), .uses_x87 = true, .is_unruly = true},            // fst st(3)
+      {.code = bytes_of({0xdd, 0xd9, 0xc3}), .uses_x87 = true},                               // fstp st(1)
+      {.code = bytes_of({0x0f, 0x77, 0xc3}), .is_unruly = true},                              // emms
+      {.code = bytes_of({0x0f, 0x6f, 0xc1, 0xc3}), .uses_x87 = true, .is_unruly = true},      // movq mm0, mm1
+      {.code = bytes_of({0x0f, 0xae, 0x18, 0xc3}), .is_unruly = true},                        // stmxcsr [eax]
+      {.code = bytes_of({0x0f, 0xae, 0x10, 0xc3}), .sets_control = true, .is_unruly = true},  // ldmxcsr [eax]
+      {.code = bytes_of({0xd9, 0x28, 0xc3}), .uses_x87 = true, .sets_control = true, .is_unruly = true},  // fldcw [eax]
+      {.code = bytes_of({0xdb, 0xe3, 0xc3}), .uses_x87 = true, .sets_control = true, .is_unruly = true},  // fninit
+      {.code = bytes_of({0xdd, 0x30, 0xc3}),
+       .uses_x87 = true,
+       .sets_control = true,
+       .clear_x87_flags = true,
+       .is_unruly = true},  // fnsave
+      {.code = bytes_of({0xd9, 0x30, 0xc3}),
+       .uses_x87 = true,
+       .sets_control = true,
+       .clear_x87_flags = true,
+       .is_unruly = true},                                                             // fnstenv
+      {.code = bytes_of({0xfd, 0xc3}), .sets_control = true, .is_unruly = true},       // std
+      {.code = bytes_of({0x9d, 0xc3}), .sets_control = true, .is_unruly = true},       // popf
+      {.code = bytes_of({0xc5, 0xfa, 0x58, 0xc0, 0xc3}), .clear_upper_halves = true},  // vaddss
+      // call eax; jmp eax; jmp [eax*4 + 0x1000]: whatever that does
+      {.code = bytes_of({0xff, 0xd0, 0xc3}),
+       .uses_x87 = true,
+       .sets_control = true,
+       .clear_x87_flags = true,
+       .is_unruly = true},
+      {.code = bytes_of({0xff, 0xe0}),
+       .uses_x87 = true,
+       .sets_control = true,
+       .clear_x87_flags = true,
+       .is_unruly = true},
+      {.code = bytes_of({0xff, 0x24, 0x85, 0x00, 0x10, 0x00, 0x00}),
+       .uses_x87 = true,
+       .sets_control = true,
+       .clear_x87_flags = true,
+       .is_unruly = true},
+      // What it calls counts, beside a jump that hides the rest: call +2; jmp eax; vaddss; ret
+      {.code = bytes_of({0xe8, 0x02, 0x00, 0x00, 0x00, 0xff, 0xe0, 0xc5, 0xfa, 0x58, 0xc0, 0xc3}),
+       .uses_x87 = true,
+       .sets_control = true,
+       .clear_x87_flags = true,
+       .clear_upper_halves = true,
+       .is_unruly = true},
+  };
+  for (const Case& one : cases) {
+    PeBuilder builder;
+    builder.sections = {{.name = ".text", .data = one.code}};
+    const TemporaryFile file(builder.build().bytes);
+    const Image image = Image::load(file.path());
+    const host::CallNeeds needs = host::needs_of(image, image.base() + 0x1000);
+    INFO("case " << &one - cases.data());
+    CHECK(needs.uses_x87 == one.uses_x87);
+    CHECK(needs.sets_control == one.sets_control);
+    CHECK(needs.clear_x87_flags == one.clear_x87_flags);
+    CHECK(needs.clear_upper_halves == one.clear_upper_halves);
+    CHECK(needs.is_unruly == one.is_unruly);
   }
 }
 

@@ -1,4 +1,5 @@
 // What one call leaves must not show in the next, on this computer's processor.
+#include "harness/lane_kind.hpp"
 #include "harness/machine.hpp"
 #include "tests/host_support.hpp"
 #include "tests/machine_runs.hpp"
@@ -11,16 +12,17 @@ namespace {
 
 const RestrictTests restricted(needs_host);
 
-Image image_of(FileBytes code) {
+Image image_of(FileBytes code, bool is_64_bit = false) {
   PeBuilder builder;
+  builder.is_64 = is_64_bit;
   builder.sections = {{.name = ".text", .data = std::move(code)}};
   const TemporaryFile file(builder.build().bytes);
   return Image::load(file.path());
 }
 
-/// Runs 32-bit code at the start of .text.
+/// Runs code at the start of .text, 64-bit code where the signature is win64's.
 Batch run(FileBytes code, std::string_view signature, const Bytes& packed, const Environment& environment = {}) {
-  const Image image = image_of(std::move(code));
+  const Image image = image_of(std::move(code), signature.starts_with("win64"));
   const Routine routine{"tried", image.base() + 0x1000, parse_signature(signature)};
   Batch host;
   make_host_machine(image, routine)->run(host, packed, environment);
@@ -60,6 +62,61 @@ TEST_CASE("The stack below a call is the same for every value") {
   CHECK(batch.words[1] == batch.words[2]);
 }
 
+TEST_CASE("The stack below a 64-bit call is the same for every value", "[64-bit]") {
+  // mov eax, [rsp - 0x1f8]; mov [rsp - 0x1f8], ecx; ret
+  const FileBytes code =
+      bytes_of({0x8b, 0x84, 0x24, 0x08, 0xfe, 0xff, 0xff, 0x89, 0x8c, 0x24, 0x08, 0xfe, 0xff, 0xff, 0xc3});
+  const Batch batch = run(code, "win64(value u32) -> u32", bytes_of_u32({1, 2, 3}));
+  CHECK(batch.outcomes == std::vector(3, OutcomeKind::returned));
+  CHECK(batch.words[0] == batch.words[1]);
+  CHECK(batch.words[1] == batch.words[2]);
+}
+
+TEST_CASE("An x87 register that a call fills below the top is empty at the next", "[64-bit]") {
+  FileBytes code;
+  const auto add = [&code](std::initializer_list<unsigned> bytes, int times = 1) {
+    for (; times > 0; --times) {
+      for (const std::byte byte : bytes_of(bytes)) code.push_back(byte);
+    }
+  };
+  add({0xd9, 0xe8}, 6);                 // fld1
+  add({0xd9, 0x5c, 0x24, 0xf8});        // fstp dword [rsp - 8]
+  add({0xdd, 0xd8}, 5);                 // fstp st(0)
+  add({0xd9, 0xe8});                    // fld1
+  add({0xdd, 0xd3});                    // fst st(3)
+  add({0xdd, 0xd8});                    // fstp st(0)
+  add({0x8b, 0x44, 0x24, 0xf8, 0xc3});  // mov eax, [rsp - 8]; ret
+  const Batch batch = run(code, "win64(value u32) -> u32", bytes_of_u32({1, 2, 3, 4}));
+  CHECK(batch.outcomes == std::vector(4, OutcomeKind::returned));
+  CHECK(batch.words == Words(4, 0x3f800000));
+}
+
+TEST_CASE("Outputs that hold what stood there before are results, and unwritten ones are not", "[64-bit]") {
+  // mov eax, [rcx]; cmp eax, 7; je +6; mov [rdx], eax; mov [rdx + 4], eax; … ret: 7 leaves both words as they are.
+  const FileBytes code = bytes_of({0x8b, 0x01, 0x83, 0xf8, 0x07, 0x74, 0x05, 0x89, 0x02, 0x89, 0x42, 0x04, 0xc3});
+  Bytes packed;
+  std::uint32_t like_before = 0;
+  std::memcpy(&like_before, poison_of(LaneKind::batch).data(), sizeof like_before);
+  const std::vector<std::uint32_t> odd = {7, like_before, like_before & 0xffff, like_before & 0xffff0000};
+  for (std::uint32_t i = 0; i < 8192; ++i) {
+    const std::uint32_t value = i % 1000 == 999 ? odd[i / 1000 % odd.size()] : i + 8;
+    const Bytes bytes = bytes_of_u32({value});
+    packed.insert(packed.end(), bytes.begin(), bytes.end());
+  }
+  const Batch batch = run(code, "win64(in u32, out u32[2])", packed);
+  for (std::uint32_t i = 0; i < 8192; ++i) {
+    INFO(i);
+    const std::uint32_t value = i % 1000 == 999 ? odd[i / 1000 % odd.size()] : i + 8;
+    if (value == 7) {
+      REQUIRE(batch.outcomes[i] == OutcomeKind::unwritten);
+      continue;
+    }
+    REQUIRE(batch.outcomes[i] == OutcomeKind::returned);
+    REQUIRE(batch.words[2 * i] == value);
+    REQUIRE(batch.words[2 * i + 1] == value);
+  }
+}
+
 TEST_CASE("What an argument passes over is the same for every value") {
   // mov ecx, [esp + 4]; movzx eax, byte [ecx + 2]; inc byte [ecx + 2]; mov [ecx], ax; ret
   const FileBytes code =
@@ -74,7 +131,7 @@ TEST_CASE("Upper halves of vector registers do not pass from value to value") {
   const FileBytes code = bytes_of(
       {0xc4, 0xe3, 0x7d, 0x19, 0xc1, 0x01, 0x66, 0x0f, 0x7e, 0xc8, 0xc4, 0xe2, 0x7d, 0x18, 0x44, 0x24, 0x04, 0xc3});
   const Batch batch = run(code, "cdecl(value u32) -> u32", bytes_of_u32({1, 2, 3}));
-  if (batch.outcomes[0] != OutcomeKind::returned) return;  // a processor without AVX
+  if (!__builtin_cpu_supports("avx2")) return skip("this processor has no AVX2");
   CHECK(batch.words == Words{0, 0, 0});
 }
 

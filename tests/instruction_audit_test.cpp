@@ -1,6 +1,7 @@
 #include "harness/probe/instruction_audit.hpp"
 
 #include "harness/error.hpp"
+#include "harness/jump_tables.hpp"
 #include "harness/machine.hpp"
 #include "tests/pe_builder.hpp"
 #include "tests/program.hpp"
@@ -261,6 +262,20 @@ TEST_CASE("An audit follows jumps through tables that nothing writes") {
   builder.sections[1].characteristics = tests::constant_section;
   builder.sections[1].data[2] = std::byte{0x50};  // the first entry leads out of the image
   CHECK(audited().unfollowed.size() == 1);
+  // A table that is entered in its middle.
+  builder.sections[1].data[2] = std::byte{0x40};
+  builder.sections[0].data[3] = std::byte{0x04};
+  CHECK(audited().unfollowed.size() == 1);
+  CHECK_FALSE(audited().is_trusted());
+  // One longer than is followed.
+  builder.sections[0].data[3] = std::byte{0x00};
+  FileBytes many;
+  for (std::size_t i = 0; i < max_table_entries; ++i) {
+    for (const std::byte byte : bytes_of({0x07, 0x10, 0x40, 0x00})) many.push_back(byte);
+  }
+  builder.sections[1].data = std::move(many);
+  CHECK(audited().unfollowed.size() == 1);
+  CHECK_FALSE(audited().is_trusted());
 }
 
 TEST_CASE("An audit ends at its limit") {

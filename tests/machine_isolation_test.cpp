@@ -132,6 +132,24 @@ TEST_CASE("A value that faults costs only itself") {
   check_odd_values_end(load_conventions(64), "faults_when_odd", "win64(in u8[2], out u32)", null_read);
 }
 
+TEST_CASE("A 64-bit value that only a kernel may run costs only itself", "[64-bit]") {
+  const Image image = load_fixture("isolation64.dll");
+  Tried routine(image, "export:privileged_when_odd", "win64(in u8, out u32)");
+  std::vector<Bytes> values;
+  for (unsigned i = 0; i < 60; ++i) values.push_back({static_cast<std::byte>(i)});
+  const std::vector<Ended> ends = routine.run(values);
+  for (std::uint32_t i = 0; i < values.size(); ++i) {
+    INFO("value " << i << ": " << ends[i]);
+    if (i % 2 == 0) {
+      CHECK(ends[i] == returned({i + 1}));
+    } else {
+      CHECK(ends[i].kind == OutcomeKind::faulted);
+      CHECK(ends[i].instruction == "cli");
+    }
+  }
+  CHECK(routine.run_alone(values) == ends);
+}
+
 TEST_CASE("A value that never returns costs only itself") {
   check_odd_values_end(load_conventions(32), "loops_when_odd", "cdecl(in u8[2], out u32)",
                        {OutcomeKind::out_of_budget, {}, 0, "*", over_budget(2000)});

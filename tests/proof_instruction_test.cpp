@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <iostream>
 #include <memory>
 #include <set>
 #include <string>
@@ -240,7 +239,7 @@ std::string why_no_host() {
 
 TEST_CASE("what is lifted from each instruction on numbers is what the processor does") {
   if (const std::string reason = why_no_host(); !reason.empty()) {
-    std::cout << "SKIPPED: " << reason << "\n";
+    bitwitness::tests::skip(reason);
     return;
   }
   std::set<std::string> unknown;
@@ -269,7 +268,7 @@ TEST_CASE("what is lifted from each instruction on numbers is what the processor
 
 TEST_CASE("what is lifted from each instruction on integers is what the processor does, flags included") {
   if (const std::string reason = why_no_host(); !reason.empty()) {
-    std::cout << "SKIPPED: " << reason << "\n";
+    bitwitness::tests::skip(reason);
     return;
   }
   RandomWords random(3);

@@ -1,6 +1,8 @@
 #include "harness/host/call_needs.hpp"
 
 #include "harness/disassembly.hpp"
+#include "harness/refused_code.hpp"
+#include "harness/status_word.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,8 +22,9 @@ bool starts_with_one_of(std::string_view text, const std::array<std::string_view
 }
 
 /// What leaves another control word or flag behind.
-constexpr std::array<std::string_view, 12> control = {"fldcw",  "fldenv",  "frstor",   "fxrstor", "xrstor", "finit",
-                                                      "fninit", "ldmxcsr", "vldmxcsr", "std",     "popf",   "iret"};
+constexpr std::array<std::string_view, 16> control = {"fldcw",    "fldenv", "frstor", "fxrstor", "xrstor",  "finit",
+                                                      "fninit",   "fsave",  "fnsave", "fstenv",  "fnstenv", "ldmxcsr",
+                                                      "vldmxcsr", "std",    "popf",   "iret"};
 
 constexpr std::array<std::string_view, 7> status_readers = {"fnstsw", "fstsw", "fnstenv", "fstenv",
                                                             "fnsave", "fsave", "fxsave"};
@@ -31,10 +34,10 @@ constexpr std::array<std::string_view, 7> status_readers = {"fnstsw", "fstsw", "
 constexpr std::array<std::string_view, 10> unruly = {"ffree", "fincstp", "fdecstp", "fclex",    "fnclex",
                                                      "emms",  "femms",   "stmxcsr", "vstmxcsr", "xsave"};
 
-/// Tells whether an instruction behind "fnstsw ax" looks at its upper half alone, where comparisons leave their result.
-/// Exceptions are in the lower one.
-bool takes_upper_half(std::string_view text) {
-  return text == "sahf" || text.starts_with("test ah,") || text.starts_with("and ah,");
+/// Tells whether a register below the top of the stack is stored to, which may be an empty one and so is filled.
+bool stores_below_top(std::string_view text) {
+  return (text.starts_with("fst st(") || text.starts_with("fstp st(")) && !text.ends_with("(0)") &&
+         !text.ends_with("(1)");
 }
 
 /// Decodes what lies behind an address, one instruction after the other.
@@ -52,6 +55,7 @@ std::vector<Instruction> sweep(const Image& image, std::uint64_t address) {
 }  // namespace
 
 CallNeeds needs_of(const Image& image, std::uint64_t address) {
+  const bool is_64_bit = image.format() == ImageFormat::pe32_plus;
   const Listing listing = disassemble_routine(image, address, most_instructions, true, true);
   std::vector<Instruction> instructions = listing.instructions;
   bool calls_unknown_code = !listing.undecodable.empty();
@@ -59,25 +63,28 @@ CallNeeds needs_of(const Image& image, std::uint64_t address) {
     calls_unknown_code |= instruction.flow == Flow::indirect_call;
   }
   // Where a jump table hides what follows, all that lies behind the routine's beginning stands for it.
-  if (!listing.complete) instructions = sweep(image, address);
-  CallNeeds needs{.uses_x87 = calls_unknown_code,
-                  .sets_control = calls_unknown_code,
-                  .clear_x87_flags = calls_unknown_code,
+  if (!listing.complete) {
+    const std::vector<Instruction> behind = sweep(image, address);
+    instructions.insert(instructions.end(), behind.begin(), behind.end());
+  }
+  const bool is_known = listing.complete && !calls_unknown_code;
+  CallNeeds needs{.uses_x87 = !is_known,
+                  .sets_control = !is_known,
+                  .clear_x87_flags = !is_known,
                   .clear_upper_halves = false,
-                  .is_unruly = calls_unknown_code || !listing.complete};
+                  .is_unruly = !is_known};
   for (std::size_t i = 0; i < instructions.size(); ++i) {
     const Instruction& instruction = instructions[i];
     const std::string_view text = instruction.text;
     const bool uses_mmx = text.find(" mm") != std::string_view::npos;
     needs.uses_x87 |= text.starts_with('f') || uses_mmx;
-    needs.is_unruly |= uses_mmx || starts_with_one_of(text, unruly);
+    needs.is_unruly |= uses_mmx || stores_below_top(text) || starts_with_one_of(text, unruly);
     needs.sets_control |= starts_with_one_of(text, control);
-    needs.clear_upper_halves |= text.starts_with('v') && !text.starts_with("ver");
+    needs.clear_upper_halves |= is_vex(image.read(instruction.address, instruction.size), is_64_bit);
     if (!starts_with_one_of(text, status_readers)) continue;
-    const bool is_comparison = text == "fnstsw ax" && i + 1 < instructions.size() &&
-                               instructions[i + 1].address == instruction.address + instruction.size &&
-                               takes_upper_half(instructions[i + 1].text);
-    needs.clear_x87_flags |= !is_comparison;
+    const bool has_next =
+        i + 1 < instructions.size() && instructions[i + 1].address == instruction.address + instruction.size;
+    needs.clear_x87_flags |= !uses_condition_codes_only(instruction, has_next ? &instructions[i + 1] : nullptr);
   }
   needs.is_unruly |= needs.sets_control || needs.clear_x87_flags;
   return needs;

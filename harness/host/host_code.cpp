@@ -20,9 +20,6 @@ constexpr unsigned edi = 7;
 /// More than the longest signature takes.
 constexpr std::uint64_t code_size = 12 * page_size;
 
-/// Stack below the frame that each call finds as the first one did. Deeper down only a batch starts anew.
-constexpr std::size_t fresh_stack = 256;
-
 constexpr std::uint32_t x87_top_step = 0x800;
 
 /// In the status word: the top of the stack, and an unmasked exception.

@@ -46,7 +46,10 @@ void HostLane::follow(std::span<const std::byte> packed, const Environment& envi
   while (true) {
     stop = process_->step(stop.registers);
     stop.registers.orig_rax = ~0ULL;
-    if (stop.signal != SIGTRAP && stop.code > 0) return;
+    if (stop.signal != SIGTRAP) {
+      if (stop.code > 0 || options_.stop.stop_requested() || asked_.load() == progress()) return;
+      continue;  // somebody sent it, and nothing was executed
+    }
     const bool is_caller = layout_.code.contains(stop.registers.rip);
     if (is_caller && stop.registers.rip != code_.landing) continue;
     if (!follower(state_of(stop)) || is_caller) return;

@@ -198,11 +198,14 @@ bool HostLane::keeps_state(std::size_t index, std::size_t records) const {
     return holds(offset, region.address + at * size);
   };
   const std::size_t words_size = 4 * plan_.word_count;
+  const std::uint32_t filler = filler_of(kind_).stack_word;
   const bool has_words_taken = stands_at(state_words, layout_.words, words_size, index + 1);
   return stands_at(state_value, layout_.values, plan_.packed_size, index) &&
          stands_at(state_record, layout_.records, sizeof(Record), records) &&
          (has_words_taken || stands_at(state_words, layout_.words, words_size, index)) && holds(state_seed, seed_) &&
-         std::memcmp(state(state_poison), poison_.data(), poison_.size()) == 0 &&
+         holds(state_poison, std::array{poison_, poison_, poison_, poison_}) &&
+         holds(state_gap, gap_bytes(filler_of(kind_))) &&
+         holds(state_stack, std::array{filler, filler, filler, filler}) && holds(state_returned, plan_.returned_sp) &&
          holds(state_fpcw, std::uint32_t{environment_.fpcw}) && holds(state_mxcsr, environment_.mxcsr) &&
          std::memcmp(state(state_frame), plan_.frame.data(), plan_.frame.size()) == 0;
 }

@@ -80,6 +80,7 @@ class HostLane final : public Lane {
   [[nodiscard]] Cause cause_of(const Stop& stop, const user_regs_struct& before, std::uint64_t enter) const;
 
   Hurried hurry(std::size_t count);
+  [[nodiscard]] bool keeps_processor(const Stop& stop) const;
   void take_words(std::vector<Suspect>& suspects, std::size_t first, std::span<std::uint32_t> words);
   void ask_again(std::vector<Suspect>& suspects, std::size_t first, std::span<const std::uint32_t> words,
                  std::span<const std::byte> packed);

@@ -117,13 +117,13 @@ void HostLane::rewind(std::span<const std::byte> packed) {
   const std::span<std::byte> block = memory_.thread_block();
   std::ranges::copy(thread_before_, block.begin());
   fill_stack();
-  written_before_output();
   std::memset(memory_.at(layout_.input.address), filler_of(kind_).input_byte, layout_.input.size);
   std::memcpy(memory_.at(layout_.values.address), packed.data(), packed.size());
 }
 
-/// Makes the image's memory what the last call has left, after another one in its place.
+/// Makes the image's memory, and that before outputs, what the last call has left, after another one in its place.
 void HostLane::reinstate() {
+  written_before_output();
   for (const std::uint64_t page : memory_.written_pages(*process_)) {
     const auto known = std::ranges::find(written_, page, &WrittenPage::first);
     process_->write(page, known != written_.end() ? known->second : memory_.original(page));

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include <emmintrin.h>
 
 namespace bitwitness::host {
 namespace {
+
+constexpr std::size_t never_again = std::numeric_limits<std::size_t>::max() / 2;
 
 /// What words hold before calls, over as many values as fill whole vectors.
 class PoisonPattern {
@@ -72,8 +75,9 @@ HostLane::Hurried HostLane::hurry(std::size_t count) {
   begin(0, count);
   user_regs_struct registers = entry_;
   registers.rip = code_.hurried_enter;
+  Stop stop;
   while (true) {
-    const Stop stop = process_->run(registers);
+    stop = process_->run(registers);
     if (stop.signal == SIGTRAP && stop.registers.rip == code_.hurried_done) break;
     switch (cause_of(stop, registers, code_.hurried_enter)) {
       case Cause::request:
@@ -81,6 +85,8 @@ HostLane::Hurried HostLane::hurry(std::size_t count) {
       case Cause::memory_of_its_own:
         return Hurried::to_memory_of_its_own;
       case Cause::watchdog:
+        hurried_in_vain_ = never_again;  // each such value would be waited for once more
+        return Hurried::in_vain;
       case Cause::fault:
         return Hurried::in_vain;
       case Cause::nothing:
@@ -91,8 +97,20 @@ HostLane::Hurried HostLane::hurry(std::size_t count) {
   }
   std::uint64_t odd = 0;
   std::memcpy(&odd, state(state_odd), sizeof odd);
-  const bool is_in_order = odd == 0 && left() == 0 && keeps_state(count, 0) && keeps_callers_stack();
+  const bool is_in_order =
+      odd == 0 && keeps_processor(stop) && left() == 0 && keeps_state(count, 0) && keeps_callers_stack();
   return written_before_output() || !is_in_order ? Hurried::in_vain : Hurried::well;
+}
+
+/// Tells whether control words, flags and the x87 stack are, after all calls, what they were before the first. The
+/// sticky flags tell of stack faults: a register that a call has filled below the top makes a later one overflow.
+bool HostLane::keeps_processor(const Stop& stop) const {
+  constexpr std::uint16_t stack_fault = 0x40;
+  constexpr std::uint64_t alignment_check = 0x40000;
+  const user_fpregs_struct floating = process_->floating_point();
+  return floating.cwd == environment_.fpcw && floating.ftw == 0 && (floating.swd & stack_fault) == 0 &&
+         ((floating.mxcsr ^ environment_.mxcsr) & mxcsr_control_bits) == 0 &&
+         (stop.registers.eflags & (direction_flag | alignment_check)) == 0;
 }
 
 /// Takes the words. Values of which some look as if they had not been written are suspect.

@@ -259,9 +259,12 @@ void HostMemory::enter(TracedProcess& process, const HostCode& code) const {
   process.set_call_address(code.call_64);
   unmap(stage.address, stage.end());
   if (process.call(SYS_close_range, {0, ~0U, 0, 0, 0, 0}) != 0) {
-    for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", process.pid()))) {
-      process.call(SYS_close, {std::stoull(entry.path().filename().string()), 0, 0, 0, 0, 0});
+    std::error_code error;
+    for (std::filesystem::directory_iterator files(fmt::format("/proc/{}/fd", process.pid()), error), end;
+         !error && files != end; files.increment(error)) {
+      process.call(SYS_close, {std::stoull(files->path().filename().string()), 0, 0, 0, 0, 0});
     }
+    if (error) throw Error("--witness host: this system does not tell which files are open: " + error.message());
   }
   std::byte* const scratch = at(layout_.state.address);
   if (!thread_block_.empty() && !is_64_bit_) {
@@ -281,7 +284,8 @@ void HostMemory::enter(TracedProcess& process, const HostCode& code) const {
   }
   for (const auto limit : {RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE, RLIMIT_MEMLOCK}) {
     constexpr rlimit nothing{0, 0};
-    ::prlimit(process.pid(), limit, &nothing, nullptr);
+    if (::prlimit(process.pid(), limit, &nothing, nullptr) == 0) continue;
+    throw Error(fmt::format("--witness host: this system does not let a process be limited: {}", std::strerror(errno)));
   }
   // Every system call ends as SIGSYS from here on, whichever way it is made.
   const sock_filter refuse = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP);
@@ -290,8 +294,8 @@ void HostMemory::enter(TracedProcess& process, const HostCode& code) const {
   program.filter = reinterpret_cast<sock_filter*>(layout_.state.address + 64);
   std::memcpy(scratch, &program, sizeof program);
   std::memcpy(scratch + 64, &refuse, sizeof refuse);
-  process.call(SYS_prctl, {PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0});
-  const std::int64_t failed = process.call(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, layout_.state.address, 0, 0, 0});
+  std::int64_t failed = process.call(SYS_prctl, {PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0});
+  if (failed == 0) failed = process.call(SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, layout_.state.address, 0, 0, 0});
   if (failed != 0) {
     throw Error(fmt::format("--witness host: this system does not let system calls be refused (seccomp): {}",
                             std::strerror(static_cast<int>(-failed))));

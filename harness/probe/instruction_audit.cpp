@@ -2,6 +2,7 @@
 
 #include "harness/jump_tables.hpp"
 #include "harness/refused_code.hpp"
+#include "harness/status_word.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,16 +17,6 @@ namespace bitwitness {
 namespace {
 
 constexpr InstructionRow status_tested = {"fnstsw", Exactness::exact, ""};
-
-/// Tells whether of a stored status word only the condition codes are used, which the emulator has right, unlike the
-/// exception flags: `fnstsw ax` before `sahf` or `test ah, …` with some of C0, C2 and C3.
-bool uses_condition_codes_only(const Instruction& store, const Instruction* next) {
-  constexpr std::uint64_t condition_codes = 0x45;  // in ah
-  if (store.text != "fnstsw ax" || next == nullptr) return false;
-  if (next->text == "sahf") return true;
-  if (!next->text.starts_with("test ah, ") && !next->text.starts_with("and ah, ")) return false;
-  return next->immediates.size() == 1 && (next->immediates[0] & 0xff & ~condition_codes) == 0;
-}
 
 std::uint64_t pointer_at(std::span<const std::byte> bytes) {
   std::uint64_t pointer = 0;
@@ -69,7 +60,8 @@ class Auditor {
 
   void follow(const Instruction& instruction) {
     if (instruction.flow != Flow::indirect_call && instruction.flow != Flow::indirect_jump) return;
-    if (!jump_table_targets(image_, instruction).empty()) return;  // the listing has them
+    const JumpTable table = jump_table_of(image_, instruction);
+    if (table.is_whole) return;  // the listing has them
     const char* verb = instruction.flow == Flow::indirect_call ? "calls" : "jumps to";
     const Import* import = nullptr;
     for (const std::uint64_t slot : instruction.memory_references) {
@@ -79,10 +71,12 @@ class Auditor {
       }
       if (import == nullptr) import = find_slot(image_.imports(), slot);
     }
-    unfollowed_[instruction.address] = {instruction.address, instruction.text,
-                                        import != nullptr
-                                            ? fmt::format("{} {} of {}, an import", verb, import->name, import->library)
-                                            : fmt::format("{} an address that only running it tells", verb)};
+    unfollowed_[instruction.address] = {
+        instruction.address, instruction.text,
+        import != nullptr ? fmt::format("{} {} of {}, an import", verb, import->name, import->library)
+                          : fmt::format("{} {}", verb,
+                                        table.targets.empty() ? "an address that only running it tells"
+                                                              : "what a table says that has no clear bounds")};
   }
 
   static const Import* find_slot(std::span<const Import> imports, std::uint64_t slot) {
