@@ -30,6 +30,8 @@ class Writer {
 
   void words(const std::vector<std::uint32_t>& words) { put(std::as_bytes(std::span(words))); }
 
+  void reserve(std::size_t size) { out_.reserve(size); }
+
   std::string take() { return std::move(out_); }
 
  private:
@@ -277,7 +279,9 @@ class Reader {
 }  // namespace
 
 std::string to_bytes(const RunState& state) {
+  constexpr std::size_t room = std::size_t{1} << 16;
   Writer out;
+  out.reserve(static_cast<std::size_t>(state.digests.count()) * state.found.each.size() * sizeof(Sha256Bytes) + room);
   out.number(state.is_complete ? 1 : 0);
   out.text(state.witness);
   const auto ranges = state.digests.ranges();

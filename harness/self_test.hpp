@@ -18,7 +18,8 @@ struct Bits128 {
 };
 
 /// What stands around the instructions of a vector, all of it 32-bit code. The operands a and b are at esi + 16 and
-/// esi + 32 and in xmm0 and xmm1; the result goes to edi, where 16 zero bytes are. eax, ecx and edx are free.
+/// esi + 32 and in xmm0 and xmm1; the result goes to edi, where 16 zero bytes are, and nowhere else. eax, ecx and edx
+/// are free.
 enum class SelfTestShape : std::uint8_t {
   x87_two,    ///< st(0) is a, st(1) is b, the result is st(0)
   x87_one,    ///< st(0) is a, the result is st(0)

@@ -81,8 +81,8 @@ TEST_CASE("input that cannot be used exits 2 with one line that names it", "[cli
       {verify_words({"--mxcsr", "10000"}), "--mxcsr 10000"},
       {verify_words({"--fpcw", "sweep:all"}), "--fpcw sweep:all: unknown; it is sweep or sweep:rounding"},
       {verify_words({"--mxcsr", "sweeping"}), "--mxcsr sweeping: unknown; it is sweep"},
-      {{"record", "--image", x87, "--out", folder.file("a.bwv"), "--fpcw", "sweep"}, "--fpcw"},
-      {{"trace", "--image", x87, "--routine", "packed_quat48", "341278564523", "--fpcw", "sweep"}, "--fpcw"},
+      {{"trace", "--image", x87, "--routine", "packed_quat48", "--values", "hex:341278564523", "--fpcw", "sweep"},
+       "--fpcw"},
       {{"probe", "--image", x87, "--at", at, "--fpcw", "sweep"}, "--fpcw"},
       {{"audit", "--image", x87, "--at", "0x10"}, "0x10"},
       {{"audit", "--image", x87, "--at", at, "--json", x87}, "overwrite"},
@@ -160,57 +160,6 @@ TEST_CASE("help and version go to standard output", "[cli]") {
   for (const char* option : {"--image", "--at", "--values", "--shard", "--fpcw", "--json", "--ignore-anchors"}) {
     CHECK(verify_help.out.find(option) != std::string::npos);
   }
-}
-
-TEST_CASE("the self-test tells every quirk of the emulator", "[cli]") {
-  const Folder folder;
-  const Result result = run(folder, {"--self-test"});
-  CHECK(result.err == "");
-  const std::string last = last_line(result.out);
-  CAPTURE(last);
-  CHECK(std::regex_match(last, std::regex("unicorn [0-9.]+: [0-9]+ of [0-9]+ self-test vectors as on hardware; known "
-                                          "quirks found [0-9]+, not found [0-9]+; unknown differences [0-9]+")));
-  CHECK(result.status == (last.ends_with("unknown differences 0") ? 0 : 1));
-  CHECK(result.out.find("x87-add: ") != std::string::npos);
-  if (last.starts_with("unicorn 2.0.1: ")) {
-    CHECK(result.status == 0);
-    CHECK(last.find("not found 0") != std::string::npos);
-    CHECK(result.out.find("\nfisttp-m32-overflow: quirk, 0 of 3 as hardware: ") != std::string::npos);
-    CHECK(result.out.find("    1 fisttp m32, fpcw 037f, a 401eb2d05e0000000000, b 00000000000000000000: hardware "
-                          "00000000000080000000, emulator 0000000000007fffffff\n") != std::string::npos);
-    CHECK(result.out.find("hardware an exception, emulator ") != std::string::npos);
-    CHECK(result.out.find("hardware 00000014, emulator no result\n") != std::string::npos);
-  }
-  CHECK(run(folder, {"--self-test"}).out == result.out);
-  check_refused(run(folder, {"--self-test", "list"}), "--self-test");
-  CHECK(run(folder, {"--help"}).out.find("--self-test") != std::string::npos);
-  CHECK(run(folder, {"documents", folder.path.string()}).status == 0);
-  CHECK(contents(folder.path / "bitwitness.1").find("self\\-test") != std::string::npos);
-  for (const char* name : {"bitwitness.bash", "bitwitness.zsh", "bitwitness.fish"}) {
-    CHECK(contents(folder.path / name).find("self-test") != std::string::npos);
-  }
-}
-
-TEST_CASE("a report has the self-test of the emulator where that took part", "[cli]") {
-  const Folder folder;
-  const auto engine_of = [&](const Words& more) {
-    return nlohmann::json::parse(run(folder, verify_words(four_values + one_routine + more + Words{"--json", "-"})).out)
-        .at("engine");
-  };
-  const auto engine = engine_of({});
-  CHECK(engine["self_test"]["vectors"] > 200);
-  CHECK(engine["self_test"]["as_hardware"] < engine["self_test"]["vectors"]);
-  const std::vector<std::string> quirks = engine["quirks"];
-  CHECK(std::ranges::is_sorted(quirks));
-  CHECK(std::ranges::count(quirks, "ftz-ignored") == 1);
-  const Result recorded =
-      run(folder, Words{"record", "--image", x87} + four_values + one_routine + Words{"--text", "--out", "-"});
-  CHECK(recorded.out.find("quirks = [") != std::string::npos);
-  CHECK(recorded.out.find("self_test = {vectors = ") != std::string::npos);
-  // The processor's own words need no emulator; where the system does not allow it there is no report.
-  const Result host =
-      run(folder, Words{"verify", "--image", x87, "--witness", "host", "--json", "-"} + four_values + one_routine);
-  if (host.status != 2) CHECK(!nlohmann::json::parse(host.out)["engine"].contains("self_test"));
 }
 
 TEST_CASE("decode prints words and numbers", "[cli]") {

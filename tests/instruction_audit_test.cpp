@@ -3,6 +3,7 @@
 #include "harness/error.hpp"
 #include "harness/jump_tables.hpp"
 #include "harness/machine.hpp"
+#include "tests/host_support.hpp"
 #include "tests/pe_builder.hpp"
 #include "tests/program.hpp"
 
@@ -143,17 +144,6 @@ std::vector<Fixture> fixtures() {
                  2,
                  "the emulator gives 7f800001; the processor gives 7fc00001"});
   return all;
-}
-
-/// Why the processor cannot be asked; empty where it can.
-std::string why_no_host() {
-  try {
-    const Image image = image_of({0xc3});
-    make_host_machine(image, {"tried", code_address, parse_signature(word)});
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 Texts verify_words(const Fixture& fixture, const std::string& image, const std::string& witness) {
@@ -383,7 +373,7 @@ TEST_CASE("A run of the emulator alone says nothing where all is exact") {
 }
 
 TEST_CASE("Both witnesses dispute what the audit warns of") {
-  if (const std::string reason = why_no_host(); !reason.empty()) {
+  if (const std::string reason = tests::why_no_host(32); !reason.empty()) {
     tests::skip(reason);
     return;
   }

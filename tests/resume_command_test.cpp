@@ -258,12 +258,28 @@ TEST_CASE("a file of another run is refused by what differs", "[resume]") {
   };
   check_refused(run(folder, with("--image", folder.file("other.dll"))), "the image's SHA-256 ");
   check_refused(run(folder, with("--at", "export:unpack_x87")), "routine 1: its name 'unpack_sse2' → 'unpack_x87'");
-  check_refused(run(folder, with("--decoder", "exec:cat")),
-                "routine 1: the decoder 'translation_11_11_10' → 'exec:cat'");
   check_refused(run(folder, with("--signature", "cdecl(in u32, out f32[3], u32 = 1)")), "routine 1: its signature ");
   // Nothing of that has touched it.
   CHECK(contents(file) == before);
   CHECK(run(folder, command).status == 0);
+}
+
+TEST_CASE("a decoder is told by its name and by what is in its files", "[resume]") {
+  const Folder folder;
+  const std::string file = folder.file("state");
+  fs::copy(BITWITNESS_TESTS_DIR "/plugins/decoder.py", folder.path / "decoder.py");
+  const std::string script = "exec:python3 " + folder.file("decoder.py");
+  const auto with = [&](const std::string& decoder) {
+    return run(folder, {"verify", "--image", x87, "--routine", "packed_quat48", "--values", "random:3000", "--decoder",
+                        decoder, "--resume", file});
+  };
+  REQUIRE(with(script).status == 0);
+  CHECK(contents(file).find(folder.path.string()) == std::string::npos);
+  CHECK(with(script).status == 0);
+  check_refused(with("packed_quat48"), "routine 1: the decoder 'exec:python3 decoder.py' → 'packed_quat48'");
+  check_refused(with(script + " -"), "routine 1: the decoder ");
+  write(folder.path / "decoder.py", contents(folder.path / "decoder.py") + "# changed\n");
+  check_refused(with(script), "routine 1: the decoder's files ");
 }
 
 TEST_CASE("values of a file are told by what is in them", "[resume]") {

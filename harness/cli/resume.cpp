@@ -10,7 +10,9 @@
 #include "harness/signature.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,11 +43,17 @@ std::string file_sha256(const std::string& path) {
   return sha256_hex(file.bytes());
 }
 
-/// The version alone would not tell two builds apart.
+/// The version alone would not tell two builds apart. Read in pieces: a mapped program would count as held memory.
 std::string program_sha256() {
-  std::string reason;
-  const auto program = FileBytes::open(reason, "/proc/self/exe");
-  return program ? sha256_hex(program->bytes()) : "unknown";
+  constexpr std::size_t piece = std::size_t{1} << 16;
+  std::ifstream program("/proc/self/exe", std::ios::binary);
+  if (!program) return "unknown";
+  Sha256 hash;
+  std::vector<char> bytes(piece);
+  while (program.read(bytes.data(), piece) || program.gcount() > 0) {
+    hash.update(std::as_bytes(std::span(bytes).first(static_cast<std::size_t>(program.gcount()))));
+  }
+  return hash.hex();
 }
 
 /// Everything that a routine finds in memory.

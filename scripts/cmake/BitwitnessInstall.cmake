@@ -14,10 +14,10 @@ install(EXPORT bitwitness_decoders_targets NAMESPACE bitwitness:: DESTINATION "$
 if(BITWITNESS_HARNESS)
   # The headers that a project may use, and what they include; the others are the library's own.
   foreach(header
-    agreement comparison disassembly emulator error image known_differences machine merging operands plugins/decoder_shape
-    plugins/external_decoder probe/inference probe/location probe/recognition probe/trace probe/trace_report recording
-    refused_code replaying report report_html sha256 signature subject tally target values vectors/vector_file
-    verification witness_run)
+    agreement chunk_digests comparison disassembly emulator error facts findings image known_differences machine
+    merging operands plugins/decoder_shape plugins/external_decoder probe/inference probe/location probe/recognition
+    probe/trace probe/trace_report recording refused_code replaying report report_html sha256 signature subject tally
+    target values vectors/vector_file verification witness_run)
     cmake_path(GET header PARENT_PATH folder)
     install(FILES "harness/${header}.hpp" DESTINATION "${headers_folder}/harness/${folder}")
   endforeach()
