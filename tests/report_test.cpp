@@ -343,11 +343,14 @@ TEST_CASE("a self-test is told of where it found what is not known of the emulat
   quirks.pop_back();
   CHECK(told("200 of 300 self-test vectors as on hardware; quirks: "));
   CHECK(told("; not found: " + last));
-  quirks.push_back("unknown: x87-add 3 fadd");
-  CHECK(told(", unknown: x87-add 3 fadd; not found: " + last));
-  quirks.back() = last;
-  quirks.push_back("unknown: x87-add 3 fadd");
-  CHECK(told(", unknown: x87-add 3 fadd"));
+  const std::string unknown = "unknown: x87-add 3 fadd";
+  quirks.push_back(unknown);
+  std::ranges::sort(quirks);
+  CHECK(told(", " + unknown));
+  CHECK(told("; not found: " + last));
+  quirks.push_back(last);
+  std::ranges::sort(quirks);
+  CHECK(told(", " + unknown));
   CHECK(!told("not found"));
   CHECK(nlohmann::json::parse(to_json(report))["engine"]["quirks"] == nlohmann::json(quirks));
   CHECK(nlohmann::json::parse(to_json(report))["engine"]["self_test"] ==
