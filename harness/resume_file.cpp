@@ -144,6 +144,19 @@ ResumeFile::~ResumeFile() {
   close_file(file_);
 }
 
+/// A file that goes on far beyond what it says of itself is not read to its end.
+void ResumeFile::require_bounded(std::span<const std::byte> bytes, std::size_t runs) const {
+  constexpr std::uint64_t most_unread = std::uint64_t{1} << 26;
+  const std::uint64_t end = bytes.size() - digest_size;
+  std::uint64_t at = preamble_size + integer_at<std::uint32_t>(bytes, magic.size() + sizeof version);
+  for (std::size_t i = 0; i < runs && at + sizeof(std::uint64_t) <= end; ++i) {
+    const auto size = integer_at<std::uint64_t>(bytes, static_cast<std::size_t>(at));
+    at += sizeof size + std::min(size, end);
+  }
+  if (at > end || end - at <= most_unread) return;  // its digest tells the rest
+  throw Error(fmt::format("{}: offset {}: more follows than the runs that it is of", path_, at));
+}
+
 bool ResumeFile::load(const RunFingerprint& fingerprint, std::size_t runs) {
   header_ = header_of(fingerprint);
   runs_.assign(runs, {});
@@ -163,6 +176,7 @@ bool ResumeFile::load(const RunFingerprint& fingerprint, std::size_t runs) {
     refuse(magic.size(), fmt::format("version {} is not known, only {}", its_version, version));
   }
   const std::size_t end = bytes.size() - digest_size;
+  require_bounded(bytes, runs);
   Sha256 hash;
   hash.update(bytes.first(end));
   const Sha256Bytes digest = hash.digest();

@@ -43,6 +43,7 @@ class ResumeFile {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  void require_bounded(std::span<const std::byte> bytes, std::size_t runs) const;
   void write();
 
   std::string path_;        // as given

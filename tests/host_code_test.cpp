@@ -246,6 +246,17 @@ TEST_CASE("What a routine's instructions make necessary is read off its code") {
       {.code = bytes_of({0xfd, 0xc3}), .sets_control = true, .is_unruly = true},       // std
       {.code = bytes_of({0x9d, 0xc3}), .sets_control = true, .is_unruly = true},       // popf
       {.code = bytes_of({0xc5, 0xfa, 0x58, 0xc0, 0xc3}), .clear_upper_halves = true},  // vaddss
+      // push eax; ret and mov [esp], eax; ret: jumps
+      {.code = bytes_of({0x50, 0xc3}),
+       .uses_x87 = true,
+       .sets_control = true,
+       .clear_x87_flags = true,
+       .is_unruly = true},
+      {.code = bytes_of({0x89, 0x04, 0x24, 0xc3}),
+       .uses_x87 = true,
+       .sets_control = true,
+       .clear_x87_flags = true,
+       .is_unruly = true},
       // call eax; jmp eax; jmp [eax*4 + 0x1000]: whatever that does
       {.code = bytes_of({0xff, 0xd0, 0xc3}),
        .uses_x87 = true,

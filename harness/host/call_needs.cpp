@@ -40,6 +40,12 @@ bool stores_below_top(std::string_view text) {
          !text.ends_with("(1)");
 }
 
+/// Tells whether what stands before a return has made its address: then it is a jump to anywhere.
+bool makes_return_address(std::string_view before) {
+  return before.starts_with("push") || before.find("ptr [esp], ") != std::string_view::npos ||
+         before.find("ptr [rsp], ") != std::string_view::npos;
+}
+
 /// Decodes what lies behind an address, one instruction after the other.
 std::vector<Instruction> sweep(const Image& image, std::uint64_t address) {
   constexpr std::uint64_t most_bytes = 4096;
@@ -59,8 +65,13 @@ CallNeeds needs_of(const Image& image, std::uint64_t address) {
   const Listing listing = disassemble_routine(image, address, most_instructions, true, true);
   std::vector<Instruction> instructions = listing.instructions;
   bool calls_unknown_code = !listing.undecodable.empty();
-  for (const Instruction& instruction : listing.instructions) {
+  for (std::size_t i = 0; i < listing.instructions.size(); ++i) {
+    const Instruction& instruction = listing.instructions[i];
     calls_unknown_code |= instruction.flow == Flow::indirect_call;
+    if (i == 0 || instruction.flow != Flow::return_) continue;
+    const Instruction& before = listing.instructions[i - 1];
+    const bool is_next = before.address + before.size == instruction.address;
+    calls_unknown_code |= is_next && makes_return_address(before.text);
   }
   // Where a jump table hides what follows, all that lies behind the routine's beginning stands for it.
   if (!listing.complete) {

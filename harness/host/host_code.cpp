@@ -48,8 +48,7 @@ class HostCoder {
     place_arguments();
     set_state();
     set_registers();
-    call(routine);
-    out.landing = code_.here();
+    out.landing = call(routine);
     take_registers();
     take_words();
     add(state_value, plan_.packed_size);
@@ -93,7 +92,8 @@ class HostCoder {
     out.hurried_done = repeat(next);
   }
 
-  void call(std::uint64_t routine) {
+  /// Returns where it comes back to. What comes back elsewhere remains counted.
+  std::uint64_t call(std::uint64_t routine) {
     // The return address is in its place already; a call writes it there once more, and the processor expects the
     // return.
     if (plan_.is_64_bit) {
@@ -102,6 +102,9 @@ class HostCoder {
       code_.bytes({0x8d, 0x64, 0x24, 4});
     }
     code_.branch({0xe8}, routine);
+    const std::uint64_t landing = code_.here();
+    code_.memory({0xff}, 1, state(state_away));  // dec dword
+    return landing;
   }
 
   /// Goes on as long as there are values; returns where the breakpoint behind it stops.
@@ -120,6 +123,7 @@ class HostCoder {
   [[nodiscard]] MemoryOperand state(std::size_t offset) const { return at(layout_.state.address + offset); }
 
   void place_arguments() {
+    code_.memory({0xff}, 0, state(state_away));  // inc dword
     code_.load_general(esi, state(state_value));
     for (const Slot& slot : plan_.slots) {
       if (slot.role == Role::out) {

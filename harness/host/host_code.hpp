@@ -23,6 +23,7 @@ inline constexpr std::size_t state_pair = 56;      ///< eax and edx
 inline constexpr std::size_t state_poison = 64;    ///< 16 bytes
 inline constexpr std::size_t state_odd = 80;       ///< in a hurry: 0 while every call has come back in order
 inline constexpr std::size_t state_returned = 88;  ///< the stack pointer that a call is to leave
+inline constexpr std::size_t state_away = 104;     ///< calls that have not come back where they were to, 32 bits
 inline constexpr std::size_t state_fpsw = 96;      ///< what the last call left, 32 bits
 inline constexpr std::size_t state_stack = 1008;   ///< 16 bytes of stack that nothing has been written to
 inline constexpr std::size_t state_gap = 992;      ///< 16 bytes of what a slot passes over

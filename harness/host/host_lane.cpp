@@ -169,6 +169,7 @@ void HostLane::begin(std::size_t first, std::size_t count) {
   put_state(state_fpsw, std::uint32_t{0xffff});  // whatever the one before left
   put_state(state_seed, ++seed_);
   put_state(state_odd, std::uint64_t{0});
+  put_state(state_away, std::uint32_t{0});
   put_state(state_returned, plan_.returned_sp);
   put_state(state_gap, gap_bytes(filler_of(kind_)));
   put_state(state_stack, std::array<std::uint32_t, 4>{filler, filler, filler, filler});
@@ -210,6 +211,12 @@ bool HostLane::keeps_state(std::size_t index, std::size_t records) const {
          std::memcmp(state(state_frame), plan_.frame.data(), plan_.frame.size()) == 0;
 }
 
+bool HostLane::all_came_back() const {
+  std::uint32_t away = 0;
+  std::memcpy(&away, state(state_away), sizeof away);
+  return away == 0;
+}
+
 HostLane::Cause HostLane::cause_of(const Stop& stop, const user_regs_struct& before, std::uint64_t enter) const {
   // One step over a system call has two signals, and the second is left for later.
   const bool is_left_over = stop.signal == SIGTRAP && before.rip == enter && stop.registers.rip == enter;
@@ -234,7 +241,7 @@ HostLane::Went HostLane::execute(std::size_t count) {
   for (std::size_t expected = 0; expected < count;) {
     const Stop stop = process_->run(registers);
     if (stop.signal == SIGTRAP && stop.registers.rip == code_.done) {
-      has_upset_state_ |= left() != 0 || !keeps_state(count, count);
+      has_upset_state_ |= left() != 0 || !keeps_state(count, count) || !all_came_back();
       return Went::on;
     }
     const Cause cause = cause_of(stop, registers, entry_.rip);

@@ -79,6 +79,7 @@ class HostLane final : public Lane {
   Went execute(std::size_t count);
   [[nodiscard]] Cause cause_of(const Stop& stop, const user_regs_struct& before, std::uint64_t enter) const;
 
+  [[nodiscard]] bool all_came_back() const;
   Hurried hurry(std::size_t count);
   [[nodiscard]] bool keeps_processor(const Stop& stop) const;
   void take_words(std::vector<Suspect>& suspects, std::size_t first, std::span<std::uint32_t> words);

@@ -97,8 +97,8 @@ HostLane::Hurried HostLane::hurry(std::size_t count) {
   }
   std::uint64_t odd = 0;
   std::memcpy(&odd, state(state_odd), sizeof odd);
-  const bool is_in_order =
-      odd == 0 && keeps_processor(stop) && left() == 0 && keeps_state(count, 0) && keeps_callers_stack();
+  const bool is_in_order = odd == 0 && all_came_back() && keeps_processor(stop) && left() == 0 &&
+                           keeps_state(count, 0) && keeps_callers_stack();
   return written_before_output() || !is_in_order ? Hurried::in_vain : Hurried::well;
 }
 
