@@ -110,6 +110,31 @@ TEST_CASE("A return to where its caller goes on later is no return", "[64-bit]")
   }
 }
 
+TEST_CASE("A byte that every value leaves as it was is a result where it is written, and none where it is not",
+          "[64-bit]") {
+  std::uint32_t like_before = 0;
+  std::memcpy(&like_before, poison_of(LaneKind::batch).data(), sizeof like_before);
+  const auto byte = [like_before](unsigned shift) { return like_before >> shift & 0xff; };
+  Bytes packed;
+  for (std::uint32_t i = 0; i < 8192; ++i) {
+    const Bytes bytes = bytes_of_u32({i});
+    packed.insert(packed.end(), bytes.begin(), bytes.end());
+  }
+  // mov eax, [rcx]; mov [rdx], eax; mov byte [rdx + 4], …; mov word [rdx + 5], ax; mov byte [rdx + 7], …; ret
+  const Batch written = run(bytes_of({0x8b, 0x01, 0x89, 0x02, 0xc6, 0x42, 0x04, byte(0), 0x66, 0x89, 0x42, 0x05, 0xc6,
+                                      0x42, 0x07, byte(24), 0xc3}),
+                            "win64(in u32, out u32[2])", packed);
+  CHECK(written.incidents.empty());
+  for (std::uint32_t i = 0; i < 8192; ++i) {
+    REQUIRE(written.words[2 * i + 1] == ((like_before & 0xff0000ff) | i << 8));
+  }
+  // The same without the last byte.
+  const Batch unwritten =
+      run(bytes_of({0x8b, 0x01, 0x89, 0x02, 0xc6, 0x42, 0x04, byte(0), 0x66, 0x89, 0x42, 0x05, 0xc3}),
+          "win64(in u32, out u32[2])", Bytes(packed.begin(), packed.begin() + 400));
+  CHECK(unwritten.outcomes == std::vector(100, OutcomeKind::unwritten));
+}
+
 TEST_CASE("Outputs that hold what stood there before are results, and unwritten ones are not", "[64-bit]") {
   // mov eax, [rcx]; cmp eax, 7; je +6; mov [rdx], eax; mov [rdx + 4], eax; … ret: 7 leaves both words as they are.
   const FileBytes code = bytes_of({0x8b, 0x01, 0x83, 0xf8, 0x07, 0x74, 0x05, 0x89, 0x02, 0x89, 0x42, 0x04, 0xc3});

@@ -388,10 +388,26 @@ void HostLane::run(Run& out, std::span<std::uint32_t> words, std::span<const std
     }
   }
   if (std::ranges::any_of(taps_, [](const Tap& tap) { return any_byte_zero(tap.changed, tap.size); })) {
-    out.suspects.resize(count);
-    for (std::size_t i = 0; i < count; ++i) out.suspects[i] = {i, false};
-    out.traits.clear();
+    suspect_all(out, words, packed);
   }
+}
+
+/// Some byte of an output has been the same for all values, and the same as before: written or not.
+void HostLane::suspect_all(Run& out, std::span<const std::uint32_t> words, std::span<const std::byte> packed) {
+  const std::size_t count = packed.size() / plan_.packed_size;
+  const bool is_known_otherwise = !out.suspects.empty() || !out.traits.empty();
+  out.suspects.clear();
+  for (std::size_t first = 0; first < count; first += layout_.most_values) {
+    const std::size_t piece = std::min(layout_.most_values, count - first);
+    std::vector<Suspect> suspects(piece);
+    for (std::size_t i = 0; i < piece; ++i) suspects[i] = {first + i, false};
+    if (!is_known_otherwise) {
+      ask_again(suspects, first, words.subspan(first * plan_.word_count, piece * plan_.word_count),
+                packed.subspan(first * plan_.packed_size, piece * plan_.packed_size));
+    }
+    out.suspects.insert(out.suspects.end(), suspects.begin(), suspects.end());
+  }
+  out.traits.clear();
 }
 
 void HostLane::inspect(Run& out, std::size_t first, std::size_t count, std::span<std::uint32_t> words) {

@@ -79,6 +79,7 @@ class HostLane final : public Lane {
   Went execute(std::size_t count);
   [[nodiscard]] Cause cause_of(const Stop& stop, const user_regs_struct& before, std::uint64_t enter) const;
 
+  void suspect_all(Run& out, std::span<const std::uint32_t> words, std::span<const std::byte> packed);
   [[nodiscard]] bool all_came_back() const;
   Hurried hurry(std::size_t count);
   [[nodiscard]] bool keeps_processor(const Stop& stop) const;

@@ -145,7 +145,7 @@ void HostLane::take_words(std::vector<Suspect>& suspects, std::size_t first, std
 /// values, some of them look like what was there before.
 void HostLane::ask_again(std::vector<Suspect>& suspects, std::size_t first, std::span<const std::uint32_t> words,
                          std::span<const std::byte> packed) {
-  if (suspects.empty() || suspects.size() > packed.size() / plan_.packed_size / 2) return;
+  if (suspects.empty() || code_.hurried_enter == 0) return;
   std::byte* to = memory_.at(layout_.values.address);
   for (const Suspect& suspect : suspects) {
     std::memcpy(to, packed.data() + (suspect.index - first) * plan_.packed_size, plan_.packed_size);
