@@ -277,7 +277,7 @@ TEST_CASE("a decoder is told by its name and by what is in its files", "[resume]
   CHECK(contents(file).find(folder.path.string()) == std::string::npos);
   CHECK(with(script).status == 0);
   check_refused(with("packed_quat48"), "routine 1: the decoder 'exec:python3 decoder.py' → 'packed_quat48'");
-  check_refused(with(script + " -"), "routine 1: the decoder ");
+  check_refused(with("exec:python3 -B " + folder.file("decoder.py")), "routine 1: the decoder ");
   write(folder.path / "decoder.py", contents(folder.path / "decoder.py") + "# changed\n");
   check_refused(with(script), "routine 1: the decoder's files ");
 }

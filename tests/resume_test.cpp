@@ -28,6 +28,7 @@ using namespace bitwitness::tests;
 namespace {
 
 namespace fs = std::filesystem;
+using Bytes = std::vector<std::byte>;
 
 /// A path that is removed in the end.
 struct StateFile {
@@ -381,6 +382,11 @@ TEST_CASE("a file whose digest was made to fit is read strictly") {
       REQUIRE(counts.run == 5 * values_per_chunk);
       REQUIRE(counts.agreed + counts.differed + counts.without_result() == counts.run);
       REQUIRE(state.digests.count() == 5);
+      for (const auto& [position, failure] : state.found.each.front().tally.failures.by_position()) {
+        Bytes value(2);
+        work.values.read(position, value);
+        REQUIRE(failure.value == value);
+      }
       REQUIRE_FALSE(state.is_complete);
     }
   }
