@@ -3,7 +3,7 @@
 namespace bitwitness {
 namespace {
 
-constexpr unsigned eax = 0;
+using namespace general_register;
 constexpr unsigned fixed_address = 5;         // mod 0: a displacement alone
 constexpr unsigned wide_displacement = 0x80;  // mod 2: a register and 32 bits
 

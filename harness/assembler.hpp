@@ -24,7 +24,18 @@ constexpr MemoryOperand based(unsigned base, std::uint64_t displacement) {
   return {displacement, true, base};
 }
 
-/// Writes the machine code of callers. General registers are numbered eax ecx edx ebx esp ebp esi edi r8 … r15.
+/// Numbers of general registers; r8 … r15 follow.
+namespace general_register {
+inline constexpr unsigned eax = 0;
+inline constexpr unsigned ecx = 1;
+inline constexpr unsigned edx = 2;
+inline constexpr unsigned ebx = 3;
+inline constexpr unsigned esp = 4;
+inline constexpr unsigned esi = 6;
+inline constexpr unsigned edi = 7;
+}  // namespace general_register
+
+/// Writes the machine code of callers.
 class Assembler {
  public:
   Assembler(std::uint64_t origin, bool is_64_bit) : origin_(origin), is_64_bit_(is_64_bit) {}

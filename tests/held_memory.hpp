@@ -5,6 +5,19 @@
 #include <string>
 #include <string_view>
 
+// Whether memory can be measured: with glibc, and without the sanitizers, which hold memory of their own.
+#if defined(__has_feature)
+#define BITWITNESS_HAS_FEATURE(name) __has_feature(name)
+#else
+#define BITWITNESS_HAS_FEATURE(name) 0
+#endif
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !BITWITNESS_HAS_FEATURE(address_sanitizer) && !BITWITNESS_HAS_FEATURE(thread_sanitizer)
+#define BITWITNESS_MEASURES_MEMORY 1
+#else
+#define BITWITNESS_MEASURES_MEMORY 0
+#endif
+
 namespace bitwitness::tests {
 
 /// Returns the bytes that this process's row `which` ("Rss:", say) of a file of /proc/self tells, or 0 without one.

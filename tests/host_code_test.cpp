@@ -69,19 +69,12 @@ class Caller {
 
   Gone go(std::uint64_t enter, std::uint64_t done) {
     std::ranges::fill(std::span(at(layout_.words.address), count_ * 4 * plan_.word_count), std::byte{0});
-    put(host::state_general, plan_.general);
-    put(host::state_xmm, plan_.xmm);
-    std::ranges::copy(plan_.frame, at(layout_.state.address) + host::state_frame);
+    host::put_caller_state(at(layout_.state.address), plan_, layout_, filler_of(LaneKind::batch), {});
     std::ranges::copy(plan_.frame, at(plan_.entry_sp));
-    put(host::state_value, layout_.values.address);
-    put(host::state_words, layout_.words.address);
-    put(host::state_record, layout_.records.address);
     put(host::state_left, static_cast<std::uint32_t>(count_));
     put(host::state_fpcw, std::uint32_t{Environment().fpcw});
     put(host::state_mxcsr, Environment().mxcsr);
     for (std::size_t i = 0; i < 4; ++i) put(host::state_poison + 4 * i, poison_of(LaneKind::batch));
-    put(host::state_returned, plan_.returned_sp);
-    put(host::state_odd, std::uint64_t{0});
     NoEvents events;
     Emulator emulator(plan_.is_64_bit, events);
     map(emulator);

@@ -6,7 +6,6 @@
 #include "harness/error.hpp"
 #include "harness/host/host_code.hpp"
 #include "harness/lane_kind.hpp"
-#include "tests/host_support.hpp"
 #include "tests/machine_runs.hpp"
 #include "tests/pe_builder.hpp"
 
@@ -30,8 +29,6 @@ using namespace bitwitness;
 using namespace bitwitness::tests;
 
 namespace {
-
-const RestrictTests restricted(needs_host);
 
 struct Attack {
   const char* name;

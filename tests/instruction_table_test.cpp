@@ -1,7 +1,7 @@
 // Holds the audit's table against this computer's processor: each row in every form, over values of every kind.
-#include "harness/error.hpp"
 #include "harness/probe/instruction_audit.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_support.hpp"
 #include "tests/instruction_trials.hpp"
 #include "tests/pe_builder.hpp"
 
@@ -12,17 +12,6 @@ using namespace bitwitness;
 using namespace bitwitness::tests;
 
 namespace {
-
-/// Why the host cannot be asked; empty where it can.
-std::string why_no_host() {
-  try {
-    Trial trial = all_trials().front();
-    static_cast<void>(measure(trial));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
 
 /// What the audit of a routine with this instruction says of it.
 Exactness audited(const Trial& trial) {
@@ -52,7 +41,7 @@ bool is_never_run(std::string_view mnemonic) {
 }  // namespace
 
 TEST_CASE("What the table says of each instruction is what both witnesses do") {
-  if (const std::string reason = why_no_host(); !reason.empty()) {
+  if (const std::string reason = why_no_host(32); !reason.empty()) {
     skip(reason);
     return;
   }

@@ -1,10 +1,10 @@
 // Each instruction that lifts know, lifted and evaluated, against this computer's processor: over values of every kind
 // and under every rounding and precision. The instructions that they do not know are listed, so that none goes missing.
-#include "harness/error.hpp"
 #include "harness/proof/evaluate.hpp"
 #include "harness/proof/lifter.hpp"
 #include "harness/values.hpp"
 #include "tests/catch.hpp"
+#include "tests/host_support.hpp"
 #include "tests/instruction_trials.hpp"
 #include "tests/pe_builder.hpp"
 
@@ -226,19 +226,10 @@ const std::set<std::string> not_known = {
     "psubsw",     "psubusb",    "psubusw",  "ptest",      "rcpps",      "rcpss",      "roundpd",     "roundps",
     "roundsd",    "roundss",    "rsqrtps",  "rsqrtss",    "sfence",     "stmxcsr"};
 
-std::string why_no_host() {
-  try {
-    static_cast<void>(try_instruction(all_trials().front()));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
 }  // namespace
 
 TEST_CASE("what is lifted from each instruction on numbers is what the processor does") {
-  if (const std::string reason = why_no_host(); !reason.empty()) {
+  if (const std::string reason = bitwitness::tests::why_no_host(64); !reason.empty()) {
     bitwitness::tests::skip(reason);
     return;
   }
@@ -267,7 +258,7 @@ TEST_CASE("what is lifted from each instruction on numbers is what the processor
 }
 
 TEST_CASE("what is lifted from each instruction on integers is what the processor does, flags included") {
-  if (const std::string reason = why_no_host(); !reason.empty()) {
+  if (const std::string reason = bitwitness::tests::why_no_host(64); !reason.empty()) {
     bitwitness::tests::skip(reason);
     return;
   }

@@ -3,14 +3,7 @@
 #include "tests/catch.hpp"
 #include "tests/held_memory.hpp"
 
-// The sanitizers hold memory of their own.
-#if defined(__has_feature)
-#define BITWITNESS_HAS_FEATURE(name) __has_feature(name)
-#else
-#define BITWITNESS_HAS_FEATURE(name) 0
-#endif
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
-    !BITWITNESS_HAS_FEATURE(address_sanitizer) && !BITWITNESS_HAS_FEATURE(thread_sanitizer)
+#if BITWITNESS_MEASURES_MEMORY
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include "harness/cli/exit_code.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/cli/output.hpp"
+#include "harness/cli/report_head.hpp"
 #include "harness/cli/run_values.hpp"
 #include "harness/cli/selection.hpp"
 
@@ -22,13 +23,7 @@ struct Arguments {
 
 AuditReport make_report(const Image& image, PlaceSelection selection) {
   AuditReport report;
-  report.tool_version = BITWITNESS_VERSION;
-  report.engine = this_engine();
-  report.image_name = image.name();
-  report.image_sha256 = image.sha256();
-  report.image_format = image.format();
-  report.stand_in = image.is_stand_in();
-  report.notes.assign(image.notes().begin(), image.notes().end());
+  set_head(report, image, this_engine());
   report.notes.insert(report.notes.end(), selection.notes.begin(), selection.notes.end());
   for (SelectedPlace& place : selection.places) {
     report.routines.push_back({std::move(place.name), std::move(place.note), audit(image, place.address)});

@@ -6,6 +6,7 @@
 #include "harness/cli/options.hpp"
 #include "harness/cli/output.hpp"
 #include "harness/cli/report_difference.hpp"
+#include "harness/cli/report_head.hpp"
 #include "harness/cli/selection.hpp"
 #include "harness/error.hpp"
 #include "harness/probe/trace_report.hpp"
@@ -142,13 +143,7 @@ void compare_with_report(TraceReport& report, const ReportedDifference& differen
 
 TraceReport make_report(const Image& image, Task task, const TraceOptions& options) {
   TraceReport report;
-  report.tool_version = BITWITNESS_VERSION;
-  report.engine = this_engine();
-  report.image_name = image.name();
-  report.image_sha256 = image.sha256();
-  report.image_format = image.format();
-  report.stand_in = image.is_stand_in();
-  report.notes.assign(image.notes().begin(), image.notes().end());
+  set_head(report, image, this_engine());
   report.notes.insert(report.notes.end(), task.notes.begin(), task.notes.end());
   for (std::string& note : environment_notes(task.environment)) report.notes.push_back(std::move(note));
   report.trace = trace(image, task.routine, task.value, task.environment, options);

@@ -6,6 +6,7 @@
 #include "harness/cli/options.hpp"
 #include "harness/cli/output.hpp"
 #include "harness/cli/progress.hpp"
+#include "harness/cli/report_head.hpp"
 #include "harness/cli/report_output.hpp"
 #include "harness/cli/resume.hpp"
 #include "harness/cli/run_values.hpp"
@@ -52,18 +53,6 @@ std::vector<std::string> repeat_options(const Arguments& arguments, const Image&
   if (arguments.run.budget) options.insert(options.end(), {"--budget", std::to_string(settings.budget)});
   if (settings.witness != "unicorn") options.insert(options.end(), {"--witness", settings.witness});
   return options;
-}
-
-Report report_about(const Image& image, const RunSettings& settings) {
-  Report report;
-  report.tool_version = BITWITNESS_VERSION;
-  report.engine = this_engine(settings.witness);
-  report.image_name = image.name();
-  report.image_path = image.path();
-  report.image_sha256 = image.sha256();
-  report.image_format = image.format();
-  report.stand_in = image.is_stand_in();
-  return report;
 }
 
 double seconds_since(Clock::time_point start) {
@@ -157,8 +146,9 @@ class Runner {
     ValueSet values = build_values(selected, subject.packed_size, subject.fields, arguments_.values, options_.jobs,
                                    interrupts_.token());
     const double seconds = seconds_since(start);
-    return {selected, std::move(subject), std::move(values), seconds,
-            audit_notes(audit(image_, selected.routine.address))};
+    std::vector<std::string> notes;
+    if (settings_.witness == "unicorn") notes = audit_notes(audit(image_, selected.routine.address));
+    return {selected, std::move(subject), std::move(values), seconds, std::move(notes)};
   }
 
   void begin(Resumption& resumption, const std::vector<Work>& works) {
@@ -176,7 +166,7 @@ class Runner {
         verify_environments(image_, work.selected.routine, work.subject, environments_, work.values, options);
     for (RunReport& report : done.runs) {
       auto notes = first_notes(work.selected, work.values, report.environment, report.witness);
-      if (report.witness == "unicorn") notes.insert(notes.end(), work.audit_notes.begin(), work.audit_notes.end());
+      notes.insert(notes.end(), work.audit_notes.begin(), work.audit_notes.end());
       report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
     }
     return done;
@@ -212,9 +202,10 @@ int run(const Arguments& arguments) {
   const Selection selection = select_routines(image, arguments.routine, DecoderUse::required, runner.stop());
   const std::unique_ptr<Resumption> resumption = open_resumption(arguments, image);
 
-  Report report = report_about(image, settings);
+  Report report;
+  set_head(report, image, this_engine(settings.witness));
+  report.image_path = image.path();
   report.repeat_options = repeat_options(arguments, image, settings);
-  report.notes.assign(image.notes().begin(), image.notes().end());
   report.notes.insert(report.notes.end(), selection.notes.begin(), selection.notes.end());
   std::vector<Timing> timings;
   runner.run(report, timings, selection, resumption.get());

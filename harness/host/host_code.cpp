@@ -6,16 +6,12 @@
 #include "harness/error.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace bitwitness::host {
 namespace {
 
-constexpr unsigned eax = 0;
-constexpr unsigned ecx = 1;
-constexpr unsigned edx = 2;
-constexpr unsigned esp = 4;
-constexpr unsigned esi = 6;
-constexpr unsigned edi = 7;
+using namespace general_register;
 
 /// More than the longest signature takes.
 constexpr std::uint64_t code_size = 12 * page_size;
@@ -351,6 +347,34 @@ HostLayout lay_out_host(const CallPlan& plan, std::size_t values) {
   layout.values = take(layout.most_values * plan.packed_size);
   layout.words = take(layout.most_values * 4 * plan.word_count);
   return layout;
+}
+
+std::array<std::uint8_t, 16> gap_bytes(const Filler& filler) {
+  std::array<std::uint8_t, 16> bytes{};
+  bytes.fill(filler.input_byte);
+  return bytes;
+}
+
+void put_caller_state(std::byte* state, const CallPlan& plan, const HostLayout& layout, const Filler& filler,
+                      const GoStart& start) {
+  const auto put = [state](std::size_t offset, const auto& value) {
+    std::memcpy(state + offset, &value, sizeof value);
+  };
+  put(state_general, plan.general);
+  put(state_xmm, plan.xmm);
+  std::ranges::copy(plan.frame, state + state_frame);
+  put(state_value, layout.values.address + start.first * plan.packed_size);
+  put(state_words, layout.words.address + start.first * 4 * plan.word_count);
+  put(state_record, layout.records.address + start.first * sizeof(Record));
+  put(state_sp, std::uint64_t{0});
+  put(state_fpsw, std::uint32_t{0xffff});  // whatever the one before left
+  put(state_seed, start.seed);
+  put(state_odd, std::uint64_t{0});
+  put(state_away, std::uint32_t{0});
+  put(state_returned, plan.returned_sp);
+  put(state_gap, gap_bytes(filler));
+  const std::uint32_t word = filler.stack_word;
+  put(state_stack, std::array{word, word, word, word});
 }
 
 HostCode make_host_code(const CallPlan& plan, const HostLayout& layout, std::uint64_t routine, const CallNeeds& needs) {

@@ -1,6 +1,7 @@
 #pragma once
 #include "harness/call_plan.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -91,6 +92,20 @@ struct CallNeeds {
   /// What calls leave behind may be more than a glance tells; a caller in a hurry must not call it.
   bool is_unruly = true;
 };
+
+/// What the input and slots hold where a value passes over them.
+std::array<std::uint8_t, 16> gap_bytes(const Filler& filler);
+
+/// Where a go at some values begins.
+struct GoStart {
+  std::size_t first = 0;   ///< index of the first of them
+  std::uint32_t seed = 0;  ///< of their records
+};
+
+/// Writes what the caller's memory at `state` holds before a go, but for state_left and what belongs to an environment
+/// or to the outputs: control words and poison.
+void put_caller_state(std::byte* state, const CallPlan& plan, const HostLayout& layout, const Filler& filler,
+                      const GoStart& start);
 
 HostCode make_host_code(const CallPlan& plan, const HostLayout& layout, std::uint64_t routine, const CallNeeds& needs);
 

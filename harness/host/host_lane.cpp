@@ -18,15 +18,6 @@ namespace {
 constexpr std::size_t values_at_once = 8192;
 constexpr std::uint64_t breakpoint_size = 1;
 
-/// A go in a hurry that has to be repeated costs as much as several that have not.
-constexpr std::size_t well_for_each_in_vain = 4;
-constexpr std::size_t first_in_vain = 4;
-
-std::array<std::uint8_t, 16> gap_bytes(const Filler& filler) {
-  std::array<std::uint8_t, 16> bytes{};
-  bytes.fill(filler.input_byte);
-  return bytes;
-}
 
 std::uint64_t load(const std::uint32_t* words, std::size_t size) {
   return size == 8 ? words[0] | std::uint64_t{words[1]} << 32 : words[0];
@@ -158,21 +149,7 @@ void HostLane::fill_stack() {
 
 /// Everything a call finds that its caller does not write anew for each value.
 void HostLane::begin(std::size_t first, std::size_t count) {
-  const std::uint32_t filler = filler_of(kind_).stack_word;
-  put_state(state_general, plan_.general);
-  put_state(state_xmm, plan_.xmm);
-  std::memcpy(state(state_frame), plan_.frame.data(), plan_.frame.size());
-  put_state(state_value, layout_.values.address + first * plan_.packed_size);
-  put_state(state_words, layout_.words.address + first * 4 * plan_.word_count);
-  put_state(state_record, layout_.records.address + first * sizeof(Record));
-  put_state(state_sp, std::uint64_t{0});
-  put_state(state_fpsw, std::uint32_t{0xffff});  // whatever the one before left
-  put_state(state_seed, ++seed_);
-  put_state(state_odd, std::uint64_t{0});
-  put_state(state_away, std::uint32_t{0});
-  put_state(state_returned, plan_.returned_sp);
-  put_state(state_gap, gap_bytes(filler_of(kind_)));
-  put_state(state_stack, std::array<std::uint32_t, 4>{filler, filler, filler, filler});
+  put_caller_state(state(0), plan_, layout_, filler_of(kind_), {first, ++seed_});
   std::memcpy(memory_.at(plan_.entry_sp), plan_.frame.data(), plan_.frame.size());
   process_->reset_extended_state();
   // In this order: a watchdog looks at both.
@@ -358,24 +335,19 @@ void HostLane::run(Run& out, std::span<std::uint32_t> words, std::span<const std
     const auto their_words = words.subspan(first * plan_.word_count, piece * plan_.word_count);
     fill_stack();
     std::memcpy(memory_.at(layout_.values.address), values.data(), values.size());
-    const bool is_worth_it = hurried_in_vain_ < first_in_vain + hurried_well_ / well_for_each_in_vain;
-    if (code_.hurried_enter != 0 && is_worth_it) {
-      const Hurried hurried = hurry(piece);
-      if (hurried == Hurried::well) {
-        ++hurried_well_;
-        std::vector<Suspect> suspects;
-        take_words(suspects, first, their_words);
-        ask_again(suspects, first, their_words, values);
-        out.suspects.insert(out.suspects.end(), suspects.begin(), suspects.end());
-        continue;
-      }
-      out.unfinished = hurried == Hurried::nowhere;
-      out.writes_memory_of_its_own = hurried == Hurried::to_memory_of_its_own;
-      if (hurried != Hurried::in_vain) return;
-      ++hurried_in_vain_;
-      fill_stack();
+    const bool hurries = may_hurry();
+    Went went = hurries ? hurry(piece) : execute(piece);
+    if (hurries && went == Went::on) {
+      std::vector<Suspect> suspects;
+      take_words(suspects, first, their_words);
+      ask_again(suspects, first, their_words, values);
+      out.suspects.insert(out.suspects.end(), suspects.begin(), suspects.end());
+      continue;
     }
-    const Went went = execute(piece);
+    if (went == Went::in_vain) {
+      fill_stack();
+      went = execute(piece);
+    }
     out.unfinished = went == Went::nowhere;
     out.writes_memory_of_its_own = went == Went::to_memory_of_its_own;
     if (went != Went::on) return;

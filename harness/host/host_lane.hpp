@@ -51,7 +51,12 @@ class HostLane final : public Lane {
   };
 
   /// How a go at some values ended.
-  enum class Went { on, to_memory_of_its_own, nowhere };
+  enum class Went {
+    on,
+    to_memory_of_its_own,
+    nowhere,
+    in_vain  ///< in a hurry: something is odd about at least one of them, and nothing is known of any
+  };
 
   /// What a stop before the end of a go is about.
   enum class Cause {
@@ -60,14 +65,6 @@ class HostLane final : public Lane {
     request,  ///< to leave
     watchdog,
     fault
-  };
-
-  /// How a go in a hurry ended.
-  enum class Hurried {
-    well,     ///< every value came back with everything in order
-    in_vain,  ///< something is odd about at least one: nothing is known
-    to_memory_of_its_own,
-    nowhere
   };
 
   void start();
@@ -81,7 +78,8 @@ class HostLane final : public Lane {
 
   void suspect_all(Run& out, std::span<const std::uint32_t> words, std::span<const std::byte> packed);
   [[nodiscard]] bool all_came_back() const;
-  Hurried hurry(std::size_t count);
+  [[nodiscard]] bool may_hurry() const;
+  Went hurry(std::size_t count);
   [[nodiscard]] bool keeps_processor(const Stop& stop) const;
   void take_words(std::vector<Suspect>& suspects, std::size_t first, std::span<std::uint32_t> words);
   void ask_again(std::vector<Suspect>& suspects, std::size_t first, std::span<const std::uint32_t> words,

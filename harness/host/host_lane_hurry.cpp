@@ -12,6 +12,9 @@
 namespace bitwitness::host {
 namespace {
 
+/// A go in a hurry that has to be repeated costs as much as several that have not.
+constexpr std::size_t well_for_each_in_vain = 4;
+constexpr std::size_t first_in_vain = 4;
 constexpr std::size_t never_again = std::numeric_limits<std::size_t>::max() / 2;
 
 /// What words hold before calls, over as many values as fill whole vectors.
@@ -71,7 +74,11 @@ class PoisonPattern {
 
 }  // namespace
 
-HostLane::Hurried HostLane::hurry(std::size_t count) {
+bool HostLane::may_hurry() const {
+  return code_.hurried_enter != 0 && hurried_in_vain_ < first_in_vain + hurried_well_ / well_for_each_in_vain;
+}
+
+HostLane::Went HostLane::hurry(std::size_t count) {
   begin(0, count);
   user_regs_struct registers = entry_;
   registers.rip = code_.hurried_enter;
@@ -81,14 +88,15 @@ HostLane::Hurried HostLane::hurry(std::size_t count) {
     if (stop.signal == SIGTRAP && stop.registers.rip == code_.hurried_done) break;
     switch (cause_of(stop, registers, code_.hurried_enter)) {
       case Cause::request:
-        return Hurried::nowhere;
+        return Went::nowhere;
       case Cause::memory_of_its_own:
-        return Hurried::to_memory_of_its_own;
+        return Went::to_memory_of_its_own;
       case Cause::watchdog:
         hurried_in_vain_ = never_again;  // each such value would be waited for once more
-        return Hurried::in_vain;
+        return Went::in_vain;
       case Cause::fault:
-        return Hurried::in_vain;
+        ++hurried_in_vain_;
+        return Went::in_vain;
       case Cause::nothing:
         break;
     }
@@ -99,7 +107,12 @@ HostLane::Hurried HostLane::hurry(std::size_t count) {
   std::memcpy(&odd, state(state_odd), sizeof odd);
   const bool is_in_order = odd == 0 && all_came_back() && keeps_processor(stop) && left() == 0 &&
                            keeps_state(count, 0) && keeps_callers_stack();
-  return written_before_output() || !is_in_order ? Hurried::in_vain : Hurried::well;
+  if (written_before_output() || !is_in_order) {
+    ++hurried_in_vain_;
+    return Went::in_vain;
+  }
+  ++hurried_well_;
+  return Went::on;
 }
 
 /// Tells whether control words, flags and the x87 stack are, after all calls, what they were before the first. The
@@ -153,9 +166,9 @@ void HostLane::ask_again(std::vector<Suspect>& suspects, std::size_t first, std:
   }
   set_poison(opposite_poison());
   fill_stack();
-  const Hurried went = hurry(suspects.size());
+  const Went went = hurry(suspects.size());
   set_poison(poison_of(kind_));
-  if (went != Hurried::well) return;
+  if (went != Went::on) return;
   std::vector<std::uint32_t> again(suspects.size() * plan_.word_count);
   std::memcpy(again.data(), memory_.at(layout_.words.address), 4 * again.size());
   auto now = again.begin();

@@ -141,12 +141,17 @@ NodeId Store::add_folded(Node node) {
   return constant(node.width, compute(*this, node, values));
 }
 
-NodeId Store::make(Kind kind, unsigned width, std::span<const NodeId> operands, std::uint64_t low) {
+Node Store::node_of(Kind kind, unsigned width, std::span<const NodeId> operands) {
   Node node;
   node.kind = kind;
   node.width = static_cast<std::uint8_t>(width);
   node.operand_count = static_cast<std::uint8_t>(operands.size());
   std::ranges::copy(operands, node.operands.begin());
+  return node;
+}
+
+NodeId Store::make(Kind kind, unsigned width, std::span<const NodeId> operands, std::uint64_t low) {
+  Node node = node_of(kind, width, operands);
   node.low = low;
   return add_folded(node);
 }

@@ -200,6 +200,8 @@ class Store {
 
   NodeId add_node(Node node);
   NodeId add_folded(Node node);
+  NodeId shift(Kind kind, NodeId a, NodeId count);
+  static Node node_of(Kind kind, unsigned width, std::span<const NodeId> operands);
   NodeId make(Kind kind, unsigned width, std::span<const NodeId> operands, std::uint64_t low = 0);
   NodeId make_float(Kind kind, unsigned width, std::span<const NodeId> operands, const FloatMode& mode,
                     Format source = Format::f64);

@@ -29,11 +29,7 @@ FloatMode without_rounding(FloatMode mode) {
 
 NodeId Store::make_float(Kind kind, unsigned width, std::span<const NodeId> operands, const FloatMode& mode,
                          Format source) {
-  Node node;
-  node.kind = kind;
-  node.width = static_cast<std::uint8_t>(width);
-  node.operand_count = static_cast<std::uint8_t>(operands.size());
-  std::ranges::copy(operands, node.operands.begin());
+  Node node = node_of(kind, width, operands);
   node.mode = mode;
   node.source = source;
   return add_folded(node);

@@ -78,7 +78,8 @@ NodeId Store::multiply(NodeId a, NodeId b) {
   return make(Kind::multiply, all, operands);
 }
 
-NodeId Store::shift_left(NodeId a, NodeId count) {
+/// Either of the shifts that bring in zeros.
+NodeId Store::shift(Kind kind, NodeId a, NodeId count) {
   const unsigned all = width(a);
   require(width(count) == all);
   if (is_constant(count)) {
@@ -86,26 +87,21 @@ NodeId Store::shift_left(NodeId a, NodeId count) {
     if (by == 0) return a;
     if (by >= all) return constant(all, 0);
     const auto bits = static_cast<unsigned>(by);
-    return concat(extract(a, 0, all - bits), constant(bits, 0));
+    const NodeId zeros = constant(bits, 0);
+    return kind == Kind::shift_left ? concat(extract(a, 0, all - bits), zeros)
+                                    : concat(zeros, extract(a, bits, all - bits));
   }
   if (is_constant(a, 0)) return a;
   const std::array operands = {a, count};
-  return make(Kind::shift_left, all, operands);
+  return make(kind, all, operands);
+}
+
+NodeId Store::shift_left(NodeId a, NodeId count) {
+  return shift(Kind::shift_left, a, count);
 }
 
 NodeId Store::shift_right(NodeId a, NodeId count) {
-  const unsigned all = width(a);
-  require(width(count) == all);
-  if (is_constant(count)) {
-    const Bits by = nodes_[count].value();
-    if (by == 0) return a;
-    if (by >= all) return constant(all, 0);
-    const auto bits = static_cast<unsigned>(by);
-    return concat(constant(bits, 0), extract(a, bits, all - bits));
-  }
-  if (is_constant(a, 0)) return a;
-  const std::array operands = {a, count};
-  return make(Kind::shift_right, all, operands);
+  return shift(Kind::shift_right, a, count);
 }
 
 NodeId Store::shift_right_signed(NodeId a, NodeId count) {

@@ -120,22 +120,20 @@ void lift_sbb(LiftState& state, const From& from) {
   lift_with_carry(state, from, true);
 }
 
-void lift_inc(LiftState& state, const From& from) {
+template <bool subtracts>
+void lift_step(LiftState& state, const From& from) {
   require_operands(from, 1);
+  Store& store = state.store;
   const NodeId x = state.read(from.operands[0]);
-  const NodeId one = state.store.constant(state.store.width(x), 1);
-  const NodeId sum = state.store.add(x, one);
-  state.write(from.operands[0], sum);
-  state.flags.set_sum(x, one, sum, true);
-}
-
-void lift_dec(LiftState& state, const From& from) {
-  require_operands(from, 1);
-  const NodeId x = state.read(from.operands[0]);
-  const NodeId one = state.store.constant(state.store.width(x), 1);
-  const NodeId difference = state.store.subtract(x, one);
-  state.write(from.operands[0], difference);
-  state.flags.set_difference(x, one, difference, true);
+  const NodeId one = store.constant(store.width(x), 1);
+  const NodeId result = subtracts ? store.subtract(x, one) : store.add(x, one);
+  state.write(from.operands[0], result);
+  constexpr bool keeps_carry = true;
+  if constexpr (subtracts) {
+    state.flags.set_difference(x, one, result, keeps_carry);
+  } else {
+    state.flags.set_sum(x, one, result, keeps_carry);
+  }
 }
 
 void lift_neg(LiftState& state, const From& from) {
@@ -267,8 +265,8 @@ constexpr std::array rows = std::to_array<LiftRow>({
     {"cmp", lift_cmp},
     {"adc", lift_adc},
     {"sbb", lift_sbb},
-    {"inc", lift_inc},
-    {"dec", lift_dec},
+    {"inc", lift_step<false>},
+    {"dec", lift_step<true>},
     {"neg", lift_neg},
     {"not", lift_not},
     {"and", lift_logic<&Store::bit_and, true>},

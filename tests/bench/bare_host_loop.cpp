@@ -12,12 +12,7 @@
 namespace bitwitness::bench {
 namespace {
 
-constexpr unsigned eax = 0;
-constexpr unsigned ecx = 1;
-constexpr unsigned edx = 2;
-constexpr unsigned ebx = 3;
-constexpr unsigned esi = 6;
-constexpr unsigned edi = 7;
+using namespace general_register;
 
 std::string_view signature_of(Form form) {
   if (form == Form::win64_in_out) return "win64(in u8[6], out f32[4])";
