@@ -92,20 +92,24 @@ TEST_CASE("An x87 register that a call fills below the top is empty at the next"
 }
 
 TEST_CASE("A return to where its caller goes on later is no return", "[64-bit]") {
-  // mov eax, [rcx]; mov [rdx], eax; test al, 1; je +5; add qword [rsp], …; ret
-  for (std::uint8_t by = 1; by < 120; ++by) {
-    const FileBytes code = bytes_of({0x8b, 0x01, 0x89, 0x02, 0xa8, 0x01, 0x74, 0x05, 0x48, 0x83, 0x04, 0x24, by, 0xc3});
-    Bytes packed;
-    for (std::uint32_t i = 0; i < 64; ++i) {
-      const Bytes bytes = bytes_of_u32({i == 33 ? 1U : 2 * i});
-      packed.insert(packed.end(), bytes.begin(), bytes.end());
-    }
-    const Batch batch = run(code, "win64(in u32, out u32)", packed);
-    INFO("by " << int{by});
-    for (std::uint32_t i = 0; i < 64; ++i) {
-      INFO(i);
-      REQUIRE((batch.outcomes[i] == OutcomeKind::returned) == (i != 33));
-      if (i != 33) REQUIRE(batch.words[i] == 2 * i);
+  // With the nop, nothing at the return tells of it beforehand.
+  for (const bool has_nop : {false, true}) {
+    for (std::uint8_t by = 1; by < 120; ++by) {
+      // mov eax, [rcx]; mov [rdx], eax; test al, 1; je +5; add qword [rsp], …; ret
+      FileBytes code = bytes_of({0x8b, 0x01, 0x89, 0x02, 0xa8, 0x01, 0x74, 0x05, 0x48, 0x83, 0x04, 0x24, by, 0xc3});
+      if (has_nop) code.insert(code.end() - 1, std::byte{0x90});
+      Bytes packed;
+      for (std::uint32_t i = 0; i < 64; ++i) {
+        const Bytes bytes = bytes_of_u32({i == 33 ? 1U : 2 * i});
+        packed.insert(packed.end(), bytes.begin(), bytes.end());
+      }
+      const Batch batch = run(code, "win64(in u32, out u32)", packed);
+      INFO("by " << int{by} << (has_nop ? " behind a nop" : ""));
+      for (std::uint32_t i = 0; i < 64; ++i) {
+        INFO(i);
+        REQUIRE((batch.outcomes[i] == OutcomeKind::returned) == (i != 33));
+        if (i != 33) REQUIRE(batch.words[i] == 2 * i);
+      }
     }
   }
 }
